@@ -1,7 +1,9 @@
-# Thin: each target is a few lines over CMake, pip and pytest. `make help` describes them.
-# Everything lies in .venv and build/. Needs Python >= 3.10 and g++ or clang; CMake and Ninja come from pip if missing.
+# Short targets that call CMake, pip and pytest; `make help` describes them. All output goes to .venv and build/.
+# Needs Python >= 3.10 and g++ or clang; CMake and Ninja are installed by pip if missing.
 PYTHON ?= python3
 JOBS ?= 2
+# Files of tests side by side, in pytest's order: the longest, which compile, come first.
+SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
@@ -15,7 +17,7 @@ NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/n
 .PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check test-macos mutants wheels test-wheels release
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The environment with all build and test tools; made once, again when pyproject.toml changes.
 $(TOOLS): pyproject.toml
@@ -32,7 +34,7 @@ $(TOOLS): pyproject.toml
 
 # fastprof itself, editable: Python files are used from where they lie, _core is built again when its sources change.
 $(INSTALLED): $(TOOLS) $(NATIVE)
-	@echo "Building fastprof: about a minute, then only after changes of its C++ sources."
+	@echo "Building fastprof: one to five minutes, then only after changes of its C++ sources."
 	$(BIN)/pip install -q --no-build-isolation --no-deps -C build-dir=build/editable -e .
 	@touch $@
 
@@ -52,18 +54,19 @@ build: $(TOOLS)  ## build the C++ tests (preset release)
 test-cpp: build  ## run the C++ unit and stress tests
 	ctest --preset release -j $(JOBS)
 
-test-python: $(INSTALLED)  ## run the Python tests, and those that drive compilers
+test-python: $(INSTALLED)  ## run the Python tests, including those that run compilers
 	status=0; \
-	$(BIN)/python -m pytest -m 'not integrations and not compilers' || status=1; \
-	$(BIN)/python -m pytest -m 'not integrations and compilers' -n $(JOBS) --dist loadfile || status=1; \
+	$(BIN)/python -m pytest -m 'not integrations and not compilers' $(SIDE_BY_SIDE) || status=1; \
+	$(BIN)/python -m pytest -m 'not integrations and compilers' $(SIDE_BY_SIDE) || status=1; \
 	exit $$status
 
-test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
+test-integrations: $(INSTALLED)  ## install torch, trace readers and other packages, and run the tests that need them
 	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
-	test -d build/cuda11 || $(BIN)/pip install -q --no-deps --target build/cuda11 -r tests/requirements_cuda11.txt
+	for version in 11 13_0; do test -d build/cuda$$version || $(BIN)/pip install -q --no-deps \
+	  --target build/cuda$$version -r tests/requirements_cuda$$version.txt || exit 1; done
 	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
-	$(BIN)/python -m pytest -m integrations
+	$(BIN)/python -m pytest -m integrations $(SIDE_BY_SIDE)
 
 test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython of this machine (VERSIONS="3.12 --all": others, all tests)
 	JOBS=$(JOBS) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)
@@ -71,7 +74,7 @@ test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
 	$(BIN)/python tests/tools/aarch64.py $(AARCH64)
 
-test-macos: $(TOOLS)  ## cross-compile headers and _core for macOS, both processors, and link it; installs ziglang, many minutes
+test-macos: $(TOOLS)  ## cross-compile the headers and _core for macOS (x86-64, arm64) and link it; installs ziglang, takes many minutes
 	$(BIN)/pip install -q "ziglang>=0.13"
 	$(BIN)/python tests/tools/darwin_build.py --jobs $(JOBS)
 
@@ -80,9 +83,9 @@ metal-check:  ## on a Mac: build and run the Metal profiler, write build/metal_c
 
 test: test-cpp test-python  ## build and run all tests
 
-check: lint sanitize  ## linters, types, layer rule, sanitizers
+check: lint sanitize  ## run linters, type checks, layer rules, sanitizers
 
-lint: $(INSTALLED)  ## the checks without the sanitizers
+lint: $(INSTALLED)  ## run the checks without the sanitizers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -93,42 +96,42 @@ format: $(TOOLS)  ## format all C++ and Python sources in place
 	$(BIN)/ruff format -q .
 	git ls-files '*.hpp' '*.cpp' '*.mm' | xargs $(BIN)/clang-format -i
 
-sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
+sanitize: $(TOOLS)  ## run the C++ unit and stress tests under ASan+UBSan, then TSan
 	for preset in asan-ubsan tsan; do \
-	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset || exit 1; \
+	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset -j $(JOBS) || exit 1; \
 	done
 
-sanitize-python: $(TOOLS)  ## ASan+UBSan over the tests of traced calls and tasks (TESTS=path: others, TESTS="--python 3.13"); 15 minutes of a CPU to build
+sanitize-python: $(TOOLS)  ## run the tests of traced calls and tasks under ASan+UBSan (TESTS=path: others, TESTS="--python 3.13"); builds for 15 CPU minutes
 	JOBS=$(JOBS) $(BIN)/python tests/tools/sanitized_python.py $(TESTS)
 
-# Not through .venv: offline machines have fastprof and PyTorch in a Python of their own. It says so where they are missing.
+# Does not use .venv, because offline machines have fastprof and PyTorch in a Python of their own. Reports what is missing.
 gpu-check:  ## check fastprof on an NVIDIA GPU, offline, in ten minutes; writes benchmarks/results/gpu-<device>.json (PYTHON=...)
 	$(PYTHON) tests/gpu/gpu_check.py
 
-sanitize-cuda: $(INSTALLED)  ## ASan+UBSan, then TSan, over the CUDA backends on their doubles; needs the headers of test-integrations, minutes to build
+sanitize-cuda: $(INSTALLED)  ## run the CUDA backends on their doubles under ASan+UBSan, then TSan; needs the headers of test-integrations, builds for minutes
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize address,undefined
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize thread
 
-mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS="--cpp --headers-only"; half an hour for 300)
+mutants: $(INSTALLED)  ## insert faults into the sources and list those that no test detects (MUTANTS="--count 60 --seed 3", MUTANTS="--cpp --headers-only"; half an hour for 300)
 	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q
 	$(BIN)/python tests/tools/mutants.py $(MUTANTS)
 
-bench: $(INSTALLED)  ## run the benchmarks (minutes; wants a quiet machine)
+bench: $(INSTALLED)  ## run the benchmarks (minutes; needs a quiet machine)
 	$(BIN)/python benchmarks/run.py
 
-stubs: $(INSTALLED)  ## generate python/fastprof/_core.pyi again
+stubs: $(INSTALLED)  ## regenerate python/fastprof/_core.pyi
 	$(BIN)/python tests/tools/stubs.py --write
 
-wheels:  ## build manylinux_2_28 wheels into dist/ and try each on Debian 11 (root, x86-64; WHEELS="3.12 3.13" for some)
+wheels:  ## build manylinux_2_28 wheels into dist/ and test each on Debian 11 (needs root and x86-64; WHEELS="3.12 3.13": only these)
 	$(PYTHON) packaging/wheels.py $(if $(WHEELS),--python $(WHEELS)) $(if $(TORCH),--torch $(TORCH))
 
-test-wheels:  ## install each of dist/*.whl here, run the unit tests against it (TORCH=torch==2.13.0: profile that, too)
+test-wheels:  ## install each of dist/*.whl here and run the unit tests with it (TORCH=torch==2.13.0: also profile with that torch)
 	$(PYTHON) packaging/try_here.py --unit-tests $(if $(TORCH),--torch $(TORCH)) dist/*.whl
 
 release:  ## set the version, date the changelog, commit and tag: make release VERSION=1.2.3
 	$(PYTHON) packaging/release.py "$(VERSION)"
 
-docs: $(INSTALLED)  ## build the documentation site into build/docs/html; a dead link fails
+docs: $(INSTALLED)  ## build the documentation site into build/docs/html; fails on dead links
 	$(BIN)/python tests/tools/requirements.py docs | xargs -d '\n' $(BIN)/pip install -q
 	$(BIN)/python docs/site/build_site.py
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write docs/images/benchmarks.svg: bars of the results in benchmarks/results, fastprof's and others'.
+"""Write docs/images/benchmarks.svg: a bar chart of the results in benchmarks/results, fastprof's and other tools'.
 
     python benchmarks/chart.py          # a test fails when the picture is older than the results
 
@@ -27,7 +27,7 @@ class Bar(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Bars on one logarithmic axis. digits: of the printed values."""
+    """Bars on one logarithmic axis, in ``unit``."""
 
     title: str
     unit: str
@@ -41,7 +41,7 @@ def rows(name: str) -> dict[str, dict[str, float]]:
 
 
 def panels() -> list[Panel]:
-    """Return what the chart shows."""
+    """Return the panels of the chart."""
     ranges, analysis, ops = rows("python_ranges"), rows("analysis"), rows("torch_ops")
     prefix = "transformer_step"
 
@@ -129,7 +129,7 @@ def chart() -> str:
 
 
 def number(value: float) -> str:
-    """Return a value with three digits at least."""
+    """Return a value with at least three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -147,9 +148,14 @@ def annotations(rounds: int) -> Rows:
 
 
 def launches(rounds: int) -> Rows:
-    """Count the instructions that collecting adds to a kernel launch. Rounds make no difference."""
+    """Count the instructions that collecting adds to a kernel launch. Rounds make no difference.
+
+    KINETO names a checkout of pytorch/kineto, which is then counted beside fastprof.
+    """
     build("launches")
-    return script("pipeline/launches.py", "--program", str(program("launches")))
+    kineto = os.environ.get("KINETO")
+    beside = ("--kineto", kineto) if kineto else ()
+    return script("pipeline/launches.py", "--program", str(program("launches")), *beside)
 
 
 def script(path: str, *arguments: str) -> Rows:

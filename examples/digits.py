@@ -160,13 +160,13 @@ def main() -> None:
   {report}
       the report: open it in a browser (no network is needed)
   {trace}
-      time line: open https://ui.perfetto.dev and drop the file on it (it stays on your machine)
+      timeline: open https://ui.perfetto.dev and drop the file on it (it stays on your machine)
   {flame}
       flame graph: open https://www.speedscope.app and drop the file on it
   {folded}
-      the same as collapsed stacks, sorted, self time in nanoseconds: flamegraph.pl --countname ns
+      the same data as collapsed stacks, with self times in nanoseconds: flamegraph.pl --countname ns
   {own}
-      everything, compact: fastprof report {own}""")
+      all data in fastprof's own format: fastprof report {own}""")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a compute kernel on a Mac's GPU under fastprof: the table at exit has the GPU's time, the
-// trace the kernel below the range that launched it. In the root of the repository:
+// Example: profile a compute kernel on a Mac's GPU. Prints a table with the GPU's time at exit, and
+// writes a trace with the kernel below the range that launched it. In the root of the repository:
 //
 //   clang++ -std=c++17 -fobjc-arc -Icsrc/include -Icsrc examples/metal_compute.mm
 //     csrc/backends/metal/{metal_platform,commit_observation}.mm csrc/backends/metal/torch_stream.cpp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands with a time limit that leave no process behind: a build that is ended takes its compilers with it. Linux."""
+"""Run commands with a time limit and leave no process behind: ending a build ends its compilers. Linux only."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ GRACE_S = 10.0  # from the request to end (ninja removes half-written files) to 
 
 
 class Unavailable(Exception):
-    """Something this machine lacks; the message says what."""
+    """Raised if this machine lacks something; the message names it."""
 
 
 class CommandFailed(Unavailable):
-    """A command that ended with another status than 0; the message has the end of both streams."""
+    """Raised if a command exits with a status other than 0; the message has the end of both streams."""
 
 
 class _Signals:
-    """Signals that end the program, but not while run() has a process half started or half ended."""
+    """Signals that end the program, deferred while run() starts or ends a process."""
 
     def __init__(self) -> None:
         self._deferring = False
@@ -39,7 +39,7 @@ class _Signals:
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """Let a signal that arrives meanwhile end the program afterwards."""
+        """Defer the exit for a signal that arrives in the block to its end."""
         self._deferring, self._arrived = True, None
         try:
             yield
@@ -91,7 +91,7 @@ def run(
 
 
 def session_members(session: int) -> list[int]:
-    """Return the processes of a session that have not ended, in whatever process group they are.
+    """Return the processes of a session that have not ended, of any process group.
 
     A group would not do: ninja gives each compiler a group of its own.
     """

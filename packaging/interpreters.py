@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPythons of this machine, and fresh environments of them with a wheel in it."""
+"""Find the CPythons of this machine, and make environments of them with a wheel installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = (
 
 
 def installed(version: str) -> Iterator[Path]:
-    """Yield the executables of CPython ``version`` (such as 3.12) of this machine: this one, those on PATH, pyenv's."""
+    """Yield the executables of CPython ``version`` (such as 3.12): beside this interpreter, on PATH, then pyenv's."""
     places = [Path(sys.executable).resolve().parent]
     places += [Path(p) for p in os.environ.get("PATH", "").split(":")]
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
@@ -28,11 +28,11 @@ def installed(version: str) -> Iterator[Path]:
     for place in places:
         python = (place / f"python{version}").resolve()
         if python.is_file() and python.read_bytes()[:4] == b"\x7fELF":
-            yield python  # else nothing, or a script that chooses a version
+            yield python  # not a script, such as pyenv's shims, that runs whatever version is configured
 
 
 def version_of(wheel: Path) -> str:
-    """Return the version of CPython that a wheel is for, such as 3.12. Raises Unavailable for a file without one."""
+    """Return the version of CPython that a wheel is for, such as 3.12. Raises Unavailable if its name has none."""
     match = re.search(r"-cp3(\d+)-cp3\1-", wheel.name)
     if match is None or not wheel.is_file():
         raise Unavailable(
@@ -42,7 +42,7 @@ def version_of(wheel: Path) -> str:
 
 
 def interpreter_for(wheel: Path) -> Path:
-    """Return an interpreter for a wheel: one of this machine, or the one that `make wheels` fetched for the version."""
+    """Return an interpreter for a wheel: of this machine, or fetched by `make wheels`. Raises Unavailable."""
     version = version_of(wheel)
     fetched = SYSTEM / "opt" / f"python{version}" / "bin" / f"python{version}"
     for python in (*installed(version), fetched):
@@ -51,13 +51,15 @@ def interpreter_for(wheel: Path) -> Path:
             done = subprocess.run([python, "-c", code], capture_output=True, text=True)
             if done.stdout.strip() == version:
                 return python
-    raise Unavailable(f"no CPython {version} is here, nor has make wheels fetched one")
+    raise Unavailable(
+        f"no CPython {version} is here: install it, or run make wheels, which fetches it"
+    )
 
 
 def make_environment(folder: Path, wheel: Path, requirements: Sequence[str | Path] = ()) -> Path:
-    """Make an environment in ``folder`` with the wheel, what it depends on and ``requirements``; its interpreter.
+    """Make an environment in ``folder`` with a wheel, its dependencies and ``requirements``; return its interpreter.
 
-    Raises Unavailable where there is no interpreter for it or pip cannot install.
+    Replaces the folder. Raises Unavailable if there is no interpreter for the wheel or pip cannot install.
     """
     shutil.rmtree(folder, ignore_errors=True)
     run(interpreter_for(wheel), "-m", "venv", "--without-pip", folder)
@@ -66,11 +68,11 @@ def make_environment(folder: Path, wheel: Path, requirements: Sequence[str | Pat
 
 
 def install(python: Path, *requirements: str | Path) -> None:
-    """Install requirements for ``python`` by the pip of this interpreter. Raises Unavailable with what pip says."""
+    """Install requirements for ``python`` with this interpreter's pip. Raises Unavailable with pip's message."""
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", *requirements)
 
 
 def environment_without(*variables: str) -> dict[str, str]:
-    """Return this process's variables without ``variables`` and those by which an interpreter finds other packages."""
+    """Return the process's environment without ``variables`` and those that add packages to an interpreter's path."""
     left_out = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", *variables)
     return {key: value for key, value in os.environ.items() if key not in left_out}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures ranges that a program reports through NVTX, received by the injection library, beside
-// FASTPROF_RANGE; and FASTPROF_RANGE emitted to an NVTX tool beside a bare push and pop under it.
+// Measures ranges that a program reports through NVTX and the injection library receives, next to
+// FASTPROF_RANGE; and FASTPROF_RANGE emitted to an NVTX tool, next to a bare push and pop.
+//
 // Usage: annotations --rounds N --json FILE --injection LIBRARY --collector LIBRARY
 #include <dlfcn.h>
 
@@ -18,7 +19,7 @@
 
 namespace nvtx = fastprof::nvtx;
 
-// What a binary with NVTX's headers has: a function pointer for each call.
+// The NVTX part of a program: a function pointer for each call, as NVTX's headers define it.
 namespace program {
 
 nvtx::FunctionPointer core[nvtx::core::count], core2[nvtx::core2::count];
@@ -71,7 +72,7 @@ __attribute__((noinline)) static void dynamic_ranges(size_t n) {
     __asm__ volatile("" ::: "memory");
   }
 }
-// The pointers are loaded in each turn, as in NVTX's headers.
+// The pointers are loaded in each iteration, as in NVTX's headers.
 template <const char* text>
 __attribute__((noinline)) void pushes_of(size_t n) {
   for (size_t i = 0; i < n; ++i) {
@@ -82,7 +83,7 @@ __attribute__((noinline)) void pushes_of(size_t n) {
   }
 }
 constexpr char some_text[] = "some range";
-constexpr char emitted_text[] = "range, op_id = 100000";  // as long as what is emitted
+constexpr char emitted_text[] = "range, op_id = 100000";  // as long as the emitted text
 constexpr auto pushes = &pushes_of<some_text>;
 
 __attribute__((noinline)) static void pushes_in_domain(size_t n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An NVTX tool that does the least that a tool must: takes the time of each push and pop, and
-// copies the text into a buffer.
+// The cheapest useful NVTX tool: reads the clock at each push and pop, and copies the text into a
+// buffer.
 #include <cstdint>
 #include <cstring>
 #include <ctime>

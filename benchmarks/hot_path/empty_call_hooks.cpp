@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lower bounds for tracing Python calls, for python_calls.py: hooks in C that do nothing, and hooks
-// that store the tick counter and do nothing else, which every tracer with times must do. On
-// CPython
-// <= 3.11 a profile function; on newer ones callbacks of sys.monitoring for the events of a call,
-// as objects with a vectorcall function, which is the cheapest form of a callback.
+// that only store the tick counter, which every tracer with times must do. On CPython <= 3.11, a
+// profile function; on later versions, callbacks of sys.monitoring for the events of a call, as
+// objects with a vectorcall function, the cheapest form of a callback.
 #include <Python.h>
 
 #include <cstddef>
@@ -83,7 +82,7 @@ PyObject* make_callback(vectorcallfunc call) {
   return reinterpret_cast<PyObject*>(callback);
 }
 
-// Calls sys.monitoring.NAME(...); false with an error set.
+// Calls sys.monitoring.NAME(...). Returns false with an error set.
 template <class... Arguments>
 bool monitoring(const char* name, const char* format, Arguments... arguments) {
   PyObject* module = PySys_GetObject("monitoring");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure what tracing every call costs, beside hooks that do nothing, cProfile, viztracer and torch.profiler.
+"""Measure the cost of tracing every call, next to hooks that do nothing, cProfile, viztracer and torch.profiler.
 
 ``python_calls.py [--rounds N] [--json FILE] [--no-peers]``: per program (fib, classes and generators,
 functions written in C, and a training step if torch is installed) the ns a call with each tool, the
@@ -113,7 +113,7 @@ def empty_hooks() -> Any:
 
 
 class Tool:
-    """Times a program under a tool; made anew for each measurement."""
+    """Times a program under a tool; created anew for each measurement."""
 
     def __init__(self, begin: Callable[[], Any], end: Callable[[], Any]) -> None:
         self.begin = begin
@@ -122,7 +122,7 @@ class Tool:
     def run(self, program: Callable[[], Any]) -> float:
         """Return the time of the program in ns."""
         self.begin()
-        start = time.thread_time_ns()  # leaves out when others had the CPU
+        start = time.thread_time_ns()  # excludes time in which other threads had the CPU
         program()
         took = time.thread_time_ns() - start
         self.end()
@@ -174,7 +174,7 @@ def after_the_run(program: Callable[[], Any]) -> dict[str, float]:
     """Return the ns a call of stop() and of the table by function, the calls, and the bytes a call."""
     with fastprof.profile(python_calls=True) as profile:
         program()
-    profile.python_calls().table()  # imports what the second one uses
+    profile.python_calls().table()  # imports the modules that the second one uses
     profile = fastprof.profile(python_calls=True, max_bytes=1 << 30)
     profile.start()
     program()

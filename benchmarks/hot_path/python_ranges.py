@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument(
         "--cpu-time",
         action="store_true",
-        help="count the thread's CPU time, which leaves out when others had the CPU",
+        help="count the thread's CPU time, which excludes time in which others had the CPU",
     )
     options = parser.parse_args()
     cases = dict(CASES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure what recording task switches costs a program of asyncio tasks that take turns.
+"""Measure the cost of recording task switches in a program of asyncio tasks that take turns.
 
 ``tasks.py [--rounds N] [--json FILE]``: ns of CPU time a step of a task, with the cases run in turn;
 minimum and median over the rounds, and the median of the rounds' ratios to the same program without a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python range costs with the fastprof of a wheel, over what it costs with the local build of the same sources.
+"""Measure the cost of a Python range with the fastprof of a wheel, as a ratio to the local build of the same sources.
 
 ``wheel_ranges.py [--rounds N] [--json FILE] WHEEL``: installs the wheel into a fresh environment under ``build/bench``
 of the interpreter that runs this, whose own fastprof is the local build. N pairs of processes run ``python_ranges.py``,
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "packaging"))
 from interpreters import environment_without, make_environment, version_of  # noqa: E402
 
 VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
-# The difference of two runs is what the additional executions took, without start and end of the interpreter.
+# The difference of two runs is the cost of the additional executions, without start and end of the interpreter.
 EXECUTIONS = (5_000, 15_000)
 COUNTED = """
 import sys, timeit
@@ -42,8 +42,8 @@ timer = timeit.Timer(statement, setup)
 with recorder(record):
     timer.timeit(int(sys.argv[3]))
 """
-ROUNDS_OF_A_PROCESS = 15  # their minimum counts; what differs between processes is in the pairs
-# What the wheel has of the sources as they are, and where they lie in the tree.
+ROUNDS_OF_A_PROCESS = 15  # their minimum counts; differences between processes show in the pairs
+# Prefixes of unchanged sources in the wheel, and their folders in the tree.
 SOURCES = {"fastprof/include/": ROOT / "csrc/include", "fastprof/": ROOT / "python/fastprof"}
 
 Ratios = dict[str, tuple[float, float]]  # case -> (ns over the empty loop, x lock)

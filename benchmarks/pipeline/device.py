@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time what follows a profile of many launches: reading CUPTI's records, linking them, and the table.
+"""Time the stop of a profile with many launches: reading CUPTI's records, linking them, and the table.
 
 ``device.py [--launches N]``: N launches (default 500,000: 10^6 device events) by 4 threads through the double of
 libcupti, in ranges of 50. CPU seconds of the stop and of the table, and as the peer, in the same process, what

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that launches.py runs under callgrind: launches kernels through the double of
-// libcupti (FASTPROF_CUPTI_LIBRARY) while the production backend collects them, and reads what it
-// has.
-//
-//   launches COUNT
-//
-// Ranges of 50 launches, as in device.py. The phases are functions of their own, so that callgrind
-// attributes instructions to them.
+// libcupti (FASTPROF_CUPTI_LIBRARY) while the production backend collects them, and reads the
+// collected records.
 #include <dlfcn.h>
 
 #include <cstdio>

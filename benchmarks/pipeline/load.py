@@ -49,14 +49,14 @@ calls = database.execute("SELECT start, end, globalTid, nameId, correlationId FR
 
 
 class Usage(NamedTuple):
-    """What a process used."""
+    """CPU seconds and peak memory of a process."""
 
     cpu_s: float
     peak_bytes: int
 
 
 def commands() -> dict[str, list[str]]:
-    """Return the command of each reader that is installed, without the trace; prints which are not."""
+    """Return the command of each installed reader, without the trace; print which are not installed."""
     found = {name: [sys.executable, "-c", code] for name, code in
              (("fastprof", _FASTPROF), ("json", _JSON), ("sqlite3", _SQLITE))}  # fmt: skip
     if find_spec("orjson") is not None:

@@ -48,7 +48,7 @@ _OPENED = """(() => {
 
 
 class Tool(NamedTuple):
-    """How to profile the program and make a page. Commands run in a folder of their own; {} is the epochs."""
+    """How to profile the program and make a page. Each tool's commands run in a folder of their own."""
 
     name: str
     package: str
@@ -102,7 +102,7 @@ def address(report: Path, speedscope: Path | None) -> str | None:
 
 
 def opened(browser: Chromium, url: str, picture: Path | None) -> dict[str, Any]:
-    """Open a page in a new tab and return when it was ready and what it asked the network for."""
+    """Open a page in a new tab; return the seconds until it was ready and the number of its network requests."""
     target = browser.call("Target.createTarget", url="about:blank")["targetId"]
     session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
     page = Page(browser, session, target)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that report_peers.py profiles: train a small network on scikit-learn's digits with NumPy alone.
 
-Prints the seconds that training took, without imports, and its CPU time. It knows nothing of any profiler.
+Prints the seconds that training took, without imports, and its CPU time. Uses no profiler itself.
 """
 
 from __future__ import annotations

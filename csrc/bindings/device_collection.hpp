@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceCollection: what one backend collects for one recording, as Python holds it.
+// DeviceCollection: one backend's collection for one recording, owned by a Python object.
 #pragma once
 
 #include <string>
@@ -12,26 +12,34 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// The destructor ends an open collection without reading it.
+// Returns a registered backend. Raises ValueError if there is none with this name. Any thread.
+inline devices::DeviceBackend& backend_of(const std::string& name) {
+  devices::DeviceBackend* const backend = devices::find_backend(name);
+  if (backend == nullptr)
+    raise<ValueError>("there is no backend for devices named " + name + ": register it first");
+  return *backend;
+}
+
+// The destructor abandons an open collection. Use from one thread at a time, without the GIL.
 class DeviceCollection {
  public:
   DeviceCollection(const std::string& name, const std::vector<std::string>& types)
-      : backend_(devices::find_backend(name)) {
-    if (backend_ == nullptr) raise<ValueError>("there is no backend for devices named " + name);
+      : backend_(&backend_of(name)) {
     number_ = backend_->begin(devices::CollectionRequest{types});
   }
   ~DeviceCollection() { abandon(); }
   DeviceCollection(const DeviceCollection&) = delete;
   DeviceCollection& operator=(const DeviceCollection&) = delete;
 
-  // Ends and keeps the activities. Returns what went wrong. No effect when called again.
+  // Ends the collection and keeps its activities for take(). Returns what failed. Does nothing when
+  // called again.
   std::vector<std::string> end() {
     std::vector<std::string> problems;
     if (number_ != 0) activities_ = backend_->end(std::exchange(number_, 0), problems);
     return problems;
   }
-  // What was completed since the begin or the last call, for add_activities(); returns what went
-  // wrong. No effect when ended.
+  // Replaces the activities for take() by those completed since the begin or the previous call.
+  // Returns what failed. Does nothing after end().
   std::vector<std::string> collect_so_far() {
     std::vector<std::string> problems;
     if (number_ != 0) activities_ = backend_->collect_so_far(number_, problems);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceSink: what one device of Python reports for one recording, as Python holds it.
+// DeviceSink: receives the activities that a device implemented in Python reports for one
+// recording. Use from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace bindings {
 
 class DeviceSink {
  public:
-  using Reading = std::pair<uint64_t, uint64_t>;  // another clock, the recorder's
+  using Reading = std::pair<uint64_t, uint64_t>;  // another clock's time, the recorder's ticks
 
   DeviceSink(std::string device_kind, int32_t device_type, const std::vector<std::string>& types)
       : name_(device_kind),
@@ -23,7 +24,7 @@ class DeviceSink {
 
   const std::string& name() const noexcept { return name_; }
   plugins::ActivityBuilder& builder() noexcept { return builder_; }
-  // Number of arguments of a kind; 0 for an unknown one.
+  // Returns the number of arguments of a kind; 0 if it is unknown.
   size_t arguments_of(uint32_t kind) const noexcept {
     return kind < arguments_.size() ? arguments_[kind] : 0;
   }
@@ -39,7 +40,9 @@ class DeviceSink {
     kind.name = name;
     for (const auto& [argument, argument_type] : arguments) {
       if (argument_type < 0 || argument_type > FASTPROF_ARGUMENT_BOOL)
-        raise<ValueError>("the argument " + argument + " has an unknown type");
+        raise<ValueError>("the argument " + argument + " has the unknown type " +
+                          std::to_string(argument_type) +
+                          ". Use a type of fastprof/device_plugin.h.");
       kind.argument_names.push_back(argument);
       kind.argument_types.push_back(static_cast<ArgType>(argument_type));
     }
@@ -52,10 +55,14 @@ class DeviceSink {
   void dropped(uint64_t count) { builder_.dropped(count); }
   void problem(const std::string& text) { builder_.problem(text); }
 
-  // Readings of CLOCK_MONOTONIC, of which calls are, and of the device's clock of `hz`.
+  // Converts all stamps and keeps the activities for take(). begin, end: readings of
+  // CLOCK_MONOTONIC, the clock of calls; device_begin, device_end: of the device's clock, of `hz`.
+  // Returns what failed. Throws ValueError unless hz > 0.
   std::vector<std::string> finish(Reading begin, Reading end, Reading device_begin,
                                   Reading device_end, double hz) {
-    if (!(hz > 0)) raise<ValueError>("the clock of a device must have more than 0 Hz");
+    if (!(hz > 0))
+      raise<ValueError>("the frequency of a device's clock is " + std::to_string(hz) +
+                        " Hz. Pass its ticks per second, greater than 0.");
     const double ticks_per_ns = end.first > begin.first
                                     ? static_cast<double>(end.second - begin.second) /
                                           static_cast<double>(end.first - begin.first)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hold: whether something process-wide is enabled for one Python object, which owns it so that a
-// KeyboardInterrupt between two lines of Python can neither leave it enabled nor disable it twice.
+// Hold: records that a Python object has enabled something process-wide. The object owns it, so
+// that a KeyboardInterrupt between two lines of Python can neither leave the thing enabled nor
+// disable it twice.
 #pragma once
 
 #include <cstdint>

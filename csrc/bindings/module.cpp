@@ -35,10 +35,11 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_version(module);
   fastprof::bindings::register_numbers(module);
   fastprof::bindings::register_ranges(module);
-  fastprof::bindings::register_device_plugins(module);  // a session takes what their sinks have
-  fastprof::bindings::register_devices(module);         // a session takes what they collect
+  fastprof::bindings::register_device_plugins(module);  // sessions take the activities of its sinks
+  fastprof::bindings::register_devices(module);  // sessions take the activities of its collections
   fastprof::bindings::register_session(module);
   fastprof::bindings::register_recover(module);
+  fastprof::bindings::register_process(module);
   fastprof::bindings::register_blocks(module);  // adds methods to Capture
   fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_table_kernels(module);

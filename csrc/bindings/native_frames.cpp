@@ -48,7 +48,7 @@ OwnCode own_code;
 // Both are written with the GIL, before State::joined_stack is set.
 bool own_code_found = false;
 
-// The executable segment that contains `address`; 0: the first one, which is the program's.
+// Returns the executable segment that contains `address`; 0: the first one, which is the program's.
 CodeRange code_around(uint64_t address) {
   CodeRange code;
   platform::for_each_image([&](const platform::Image& image) {
@@ -61,14 +61,14 @@ CodeRange code_around(uint64_t address) {
   });
   return code;
 }
-// The address of a function. (No template: on macOS, std::abort has a type of its own that is
-// mangled like others.)
+// Address of a function. (A macro and not a template: on macOS, std::abort has a type that is
+// mangled differently.)
 #define FASTPROF_CODE_OF(function)         \
   uint64_t {                               \
     reinterpret_cast<uintptr_t>(&function) \
   }
 
-// Whether a file is CPython's: the program `python3.11`, or its library.
+// Returns whether a file is CPython's: the program `python3.11`, or its library.
 bool is_python(const std::string& path) {
   const std::string file = path.substr(path.rfind('/') + 1);
   return file.compare(0, 6, "python") == 0 || file.compare(0, 9, "libpython") == 0;
@@ -86,16 +86,16 @@ CodeRange evaluation_loop() {
   return {start, start + size};
 }
 
-// False if a program has linked the interpreter statically: its own functions are in that file,
-// too.
+// Returns false if a program has linked the interpreter statically: the file then contains the
+// program's own functions, too.
 bool interpreter_has_own_file() {
   Dl_info info;
   return ::dladdr(reinterpret_cast<void*>(&_PyEval_EvalFrameDefault), &info) != 0 &&
          info.dli_fname != nullptr && is_python(info.dli_fname);
 }
 
-// Made at the first use, dropped when no session wants native frames: libraries may be loaded and
-// unloaded in between. Never destroyed at exit: threads may still record.
+// Created at the first use and released when no session records native frames, because libraries
+// may be loaded and unloaded in between. Never destroyed at exit: threads may still record.
 std::mutex& symbols_mutex() {
   static std::mutex& only = *new std::mutex;
   return only;
@@ -125,7 +125,7 @@ void find_own_code() {
 }
 
 NativeFrame native_frame_kind(uint64_t return_address) noexcept {
-  const uint64_t inside = return_address - 1;  // the call may be a function's last instruction
+  const uint64_t inside = return_address - 1;  // a call may be a function's last instruction
   if (own_code.evaluation.contains(inside)) return NativeFrame::evaluation;
   if (own_code.interpreter.contains(inside) || own_code.launcher.contains(inside))
     return NativeFrame::interpreter;
@@ -154,7 +154,7 @@ void release_native_frames() {
 
 void forget_native_frames_in_child() {
   new (&symbols_mutex()) std::mutex;
-  new (&known_symbols()) std::shared_ptr<Symbolizer>;  // its lock may be held by nobody
+  new (&known_symbols()) std::shared_ptr<Symbolizer>;  // leaked: its lock may have been held
 }
 
 }  // namespace bindings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native frames in Python stacks: what an address is, and its text.
+// Native frames in Python stacks: classification of addresses, and their text.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// Finds where the code of the interpreter, of fastprof and of the C library lies. Call before
-// native_frame_kind(); later calls do nothing.
+// Finds the address ranges of the interpreter's, fastprof's and the C library's code. Call before
+// native_frame_kind(), with the GIL; later calls do nothing.
 void find_own_code();
 
-// Tells what a return address is. Any thread, no lock.
+// Classifies a return address. Any thread, no lock.
 NativeFrame native_frame_kind(uint64_t return_address) noexcept;
 
 // Resolves addresses, so that native_frame_text() finds them in a cache. Reads symbol tables: up to
@@ -25,7 +25,7 @@ void resolve_native_frames(const std::vector<uint64_t>& return_addresses);
 // Returns "function (libx.so)", without parameters, "libx.so+0x1234" or "0x7f...". Any thread.
 std::string native_frame_text(uint64_t return_address);
 
-// Frees what was read of symbol tables. Any thread.
+// Frees the symbols that were read. Any thread.
 void release_native_frames();
 
 // In a forked child: another thread of the parent may have been resolving addresses.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenRange: a begun range as an object, for work that ends elsewhere (futures, coroutines).
+// OpenRange: an object for a range that was begun, for work that ends elsewhere (futures,
+// coroutines).
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
 #include "bindings/range_payload.hpp"

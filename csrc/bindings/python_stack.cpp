@@ -251,7 +251,7 @@ uint64_t capture_python_stack() noexcept {
 
 uint64_t capture_joined_stack(const void* caller) noexcept {
   constexpr uint32_t kMaxNativeFrames = 512;
-  // Only looked at by its own thread. What is called below may allocate, and record.
+  // Read by its own thread only. The functions called below may allocate, and so record ranges.
   static thread_local bool busy = false;
   static thread_local StackBounds bounds = thread_stack_bounds();
   if (busy || is_python_finalizing()) return 0;
@@ -318,7 +318,7 @@ void write_stacks_to_file() noexcept {
       const std::vector<PythonFrame> frames = frames_of(first_id + i);
       if (!frames.empty()) write_to_file(first_id + i, frames.data(), frames.size());
     }
-  } catch (const std::bad_alloc&) {  // as above
+  } catch (const std::bad_alloc&) {  // readers count the other stacks as missing
   }
 }
 

@@ -23,10 +23,11 @@ constexpr uint32_t kMaxPythonFrames = 128;
 // objects alive until release_python_stacks. About 20 ns plus 3 ns per frame. Requires the GIL.
 uint64_t capture_python_stack() noexcept;
 
-// The id of the calling thread's stack of Python and native frames; State::joined_stack. With or
-// without the GIL, which is taken to keep code objects of a new stack alive; a thread that runs no
-// Python does not take it. `caller`: see capture_cpp_stack(). 0 also for a range that begins while
-// its thread is in this function (in an annotated malloc).
+// Returns the id of the calling thread's stack of Python and native frames; used as
+// State::joined_stack. With or without the GIL, which is taken to keep the code objects of a new
+// stack alive; a thread that runs no Python does not take it. `caller`: see capture_cpp_stack().
+// Returns 0 also for a range that begins while its thread is in this function (in an annotated
+// malloc).
 uint64_t capture_joined_stack(const void* caller) noexcept;
 
 // The two steps of capture_python_stack(), for frames already walked. find_ returns the id of a
@@ -60,9 +61,9 @@ void append_python_stack(std::vector<std::string>* frames);
 // decorators. Call once, before a function is decorated. Requires the GIL.
 void leave_out_frames_of(std::string_view file);
 
-// Count of the sessions with stacks: want adds one; release removes one and, at 0, frees the
-// stacks. native: with native frames. While a session wants them, all stacks have them; then they
-// come from the leader's begin of a range (State::joined_stack) and not from the callers of
+// Counts sessions with stacks: want adds one; release removes one and, at 0, frees the stacks.
+// native: with native frames. While any session requests native frames, all stacks have them, and
+// come from the leader's begin of a range (State::joined_stack) instead of from the callers of
 // capture_python_stack(). Requires the GIL.
 void want_python_stacks(bool native);
 void release_python_stacks(bool native);

@@ -39,9 +39,10 @@ void end_entry_slow(RangeEntry& entry, const Site* site) noexcept;
 using python_adapter::mark_thread_named;
 using python_adapter::name_thread_once;
 
-// Number of sessions that record a Python stack per range (relaxed; changed with the GIL held).
+// Number of sessions that record a Python stack per range. Relaxed, with the GIL held for changes:
+// a range that reads the old value has a stack too many or too few.
 extern uint32_t python_stack_sessions;
-// Of them, those with native frames; while there are any, the leader adds the stack of each range.
+// Number of these with native frames. While there are any, the leader adds the stack of each range.
 extern uint32_t joined_stack_sessions;
 
 // Requires entry.slot, function and detached to be 0, and thread to be set. site: resolved.

@@ -20,7 +20,7 @@ namespace bindings {
 // be part of a cycle, so it does not support garbage collection.
 struct RangeObject {
   PyObject_HEAD PyObject* name;  // exact str; null before __init__
-  const Site* site;              // resolved at a begin that records, valid while site_age is
+  const Site* site;              // looked up at a begin that records, valid while site_age is
                                  // current; its address serves ends in any case
   const Site* async_site;        // likewise, for async begins
   NameAge site_age;
@@ -58,7 +58,7 @@ int range_init(PyObject* object, PyObject* args, PyObject* keywords);
 void range_dealloc(PyObject* object);
 // Creates an object of the exact type, without __new__ and __init__.
 PyObject* range_vectorcall(PyObject* type, PyObject* const* args, size_t flagged, PyObject* names);
-// Tells range_vectorcall() and range_dealloc() the type. Call once.
+// Sets the type for range_vectorcall() and range_dealloc(). Call once.
 void set_range_type(PyTypeObject* type);
 
 // Replaces the name. Returns false with a TypeError set unless it is a str.

@@ -19,6 +19,7 @@ void register_metal(pybind11::module_& module);
 void register_numbers(pybind11::module_& module);
 void register_propagate(pybind11::module_& module);
 void register_python_calls(pybind11::module_& module);
+void register_process(pybind11::module_& module);
 void register_python_memory(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
 void register_recover(pybind11::module_& module);

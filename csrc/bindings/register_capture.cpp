@@ -198,7 +198,8 @@ void register_capture(py::module_& module) {
       .def("columns", &columns,
            "Return the columns by name: read-only arrays that share the capture's memory.")
       .def("sites", &sites, "Return one list per field of fastprof.model.sites.Site.")
-      .def("tracks", &tracks, "Return (id, pid, tid, name, alive, thread_id) of each track.")
+      .def("tracks", &tracks,
+           "Return (id, pid, tid, name, alive, thread_id, device_kind) of each track.")
       .def("strings", &strings, "Return the table that string arguments index.")
       .def("payload_words",
            [](const CaptureObject& self) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device plug-ins: loading libraries, and the sink to which devices of Python report.
+// _core's device plug-ins: loading libraries, and DeviceSink, to which devices implemented in
+// Python report.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -27,7 +28,7 @@ class Given {
     }
     const auto size = static_cast<size_t>(values_.size());
     if (size != 1 && size != rows)
-      raise<ValueError>(std::string(name) + " has " + std::to_string(size) + " values, and begin " +
+      raise<ValueError>(std::string(name) + " has " + std::to_string(size) + " values, but begin " +
                         std::to_string(rows));
     step_ = size == 1 ? 0 : 1;
   }
@@ -43,11 +44,11 @@ size_t add_columns(DeviceSink& self, const py::object& kind, const py::object& p
                    const py::object& text, const py::object& arguments) {
   const auto rows = static_cast<size_t>(begin.size());
   if (static_cast<size_t>(end.size()) != rows)
-    raise<ValueError>("end has " + std::to_string(end.size()) + " values, and begin " +
+    raise<ValueError>("end has " + std::to_string(end.size()) + " values, but begin " +
                       std::to_string(rows));
   const Given<uint32_t> kinds(kind, rows, "kind"), places(place, rows, "place"),
       correlations(correlation, rows, "correlation"), texts(text, rows, "text");
-  // One array of words a row; a double is given by its bits (.view("uint64")).
+  // One row of words per activity; a double is passed by its bits (.view("uint64")).
   Words words;
   size_t width = 0;
   if (!arguments.is_none()) {
@@ -112,17 +113,17 @@ void register_device_plugins(py::module_& module) {
                          "ones are left out, counted and reported. Use from one thread at a time.")
       .def(py::init<std::string, int32_t, const std::vector<std::string>&>(),
            py::arg("device_kind"), py::arg("device_type"), py::arg("types"),
-           "device_kind: name of the device. types: of traces, which are wanted.")
+           "device_kind: name of the device. types: the requested types of traces.")
       .def("queue", &DeviceSink::queue, py::arg("device"), py::arg("number"), py::arg("name") = "",
            "Return the index of a queue of a device; 2**32 - 1 if it is invalid.")
       .def("thread", &DeviceSink::thread, py::arg("thread_id"),
            "Return the index of a thread of this process, by threading.get_native_id().")
       .def("kind", &DeviceSink::kind, py::arg("name"), py::arg("type"),
            py::arg("arguments") = std::vector<std::pair<std::string, int>>(),
-           "Return the index of what activities have in common. type, and those of the arguments: "
+           "Return the index of a kind of activities. type and the types of arguments: "
            "numbers of fastprof/device_plugin.h.")
       .def("text", &DeviceSink::text, py::arg("json"),
-           "Return the index of further arguments, a JSON object; 2**32 - 1 if it is none.")
+           "Return the index of further arguments, a JSON object; 2**32 - 1 for any other text.")
       .def("add", &add_columns, py::arg("kind"), py::arg("place"), py::arg("begin"), py::arg("end"),
            py::arg("correlation") = 0, py::arg("text") = FASTPROF_NO_INDEX,
            py::arg("arguments") = py::none(),
@@ -133,12 +134,13 @@ void register_device_plugins(py::module_& module) {
       .def("dropped", &DeviceSink::dropped, py::arg("count"),
            "Count activities that the device had no room for.")
       .def("problem", &DeviceSink::problem, py::arg("text"),
-           "Report what is missing in the profile, and why.")
+           "Report something that is missing in the profile, and why.")
       .def(
           "finish", &DeviceSink::finish, py::arg("begin"), py::arg("end"), py::arg("device_begin"),
           py::arg("device_end"), py::arg("hz"),
           "End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and "
-          "of the device's clock of hz Hz for work. Return what went wrong.");
+          "of the device's clock of hz Hz for work. Return what failed; errors.ValueError unless "
+          "hz > 0.");
 }
 
 }  // namespace bindings

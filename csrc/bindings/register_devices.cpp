@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends of devices, and collections of what devices do.
+// _core's device backends, collections of their activities, and activity files.
 #include <pybind11/stl.h>
 
 #include <memory>
 
 #include "backends/cuda/cuda_backend.hpp"
+#include "backends/cuda/cupti_library.hpp"
 #include "backends/cuda/event_backend.hpp"
 #include "backends/cuda/event_stubs.hpp"
 #include "bindings/device_collection.hpp"
@@ -16,15 +17,6 @@ namespace py = pybind11;
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
-namespace {
-
-devices::DeviceBackend& backend_of(const std::string& name) {
-  devices::DeviceBackend* const backend = devices::find_backend(name);
-  if (backend == nullptr) raise<ValueError>("there is no backend for devices named " + name);
-  return *backend;
-}
-
-}  // namespace
 
 void register_devices(py::module_& module) {
   const py::call_guard<py::gil_scoped_release> without_gil;
@@ -37,6 +29,17 @@ void register_devices(py::module_& module) {
       "Register the backend \"CUDA\"; the first call counts. libraries: paths at which libcupti "
       "may "
       "lie. Loads nothing. Any thread.");
+  module.def(
+      "load_cupti",
+      [](const std::vector<std::string>& libraries) {
+        std::string problem;
+        cupti::load_cupti(libraries, problem);
+        return problem;
+      },
+      py::arg("libraries"), without_gil,
+      "Load libcupti, once in a process, and call nothing in it but its version. libraries: paths "
+      "at which it may lie; the first call counts. Return why there is none, else an empty text. "
+      "Any thread.");
   module.def(
       "register_cuda_events",
       [](const std::vector<std::string>& libraries) {
@@ -54,14 +57,14 @@ void register_devices(py::module_& module) {
       "one. May load libraries. Any thread.");
   py::class_<DeviceCollection>(
       module, "DeviceCollection",
-      "What a backend collects from here to end(). Use from one thread at a time.")
+      "A backend's collection, open from the constructor to end(). Use from one thread at a time.")
       .def(py::init<const std::string&, const std::vector<std::string>&>(), py::arg("name"),
            py::arg("types"), without_gil,
            "Begin. types: of traces (\"kernel\", ...). errors.UnavailableError if that is "
            "impossible "
            "now, errors.ValueError for an unknown backend.")
       .def("end", &DeviceCollection::end, without_gil,
-           "Wait for the device, end, and return what went wrong. No effect when called again.")
+           "Wait for the device, end, and return what failed. No effect when called again.")
       .def("collect_so_far", &DeviceCollection::collect_so_far, without_gil,
            "Take what was completed since the begin or the last call, which end() does not return "
            "then, and return what went wrong. Does not wait for the device. Nothing for backends "
@@ -74,7 +77,7 @@ void register_devices(py::module_& module) {
   using devices::ActivityFileWriter;
   py::class_<ActivityFileWriter>(
       module, "ActivityFile",
-      "A file for what devices do, beside a backing file. Use from one thread at a time.")
+      "A file for device activities, next to a backing file. Use from one thread at a time.")
       .def(py::init([](const py::bytes& path) {
              return std::make_unique<ActivityFileWriter>(std::string(path));
            }),
@@ -85,13 +88,13 @@ void register_devices(py::module_& module) {
             self.add(collection.name(), collection.take());
           },
           py::arg("collection"), without_gil,
-          "Append what a collection has, so that it survives the process.")
+          "Append the activities of a collection, so that they survive the process.")
       .def(
           "add_sink",
           [](ActivityFileWriter& self, DeviceSink& sink) { self.add(sink.name(), sink.take()); },
-          py::arg("sink"), without_gil, "Append what a finished sink has, likewise.")
+          py::arg("sink"), without_gil, "Append the activities of a finished sink.")
       .def("finish", &ActivityFileWriter::finish, without_gil,
-           "Say that nothing follows, and close the file. No effect when called again.")
+           "Append the end mark and close the file. No effect when called again.")
       .def_property_readonly("problem", &ActivityFileWriter::problem,
                              "Why parts are missing; empty if none are.");
   module.def(

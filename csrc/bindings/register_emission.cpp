@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tools that take ranges from this process (NVTX, ITT), and what is emitted to them.
+// _core's tools that receive ranges from this process (NVTX, ITT), and the emission of ranges to
+// them.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -34,7 +35,7 @@ FoundTool find_tool(ToolKind kind) {
   return kind == ToolKind::nvtx ? nvtx::find_tool() : itt::find_tool();
 }
 
-// What one Python object emits: its ranges and its ops begin and end by themselves. Use from one
+// One Python object's emission to a tool. Ranges and ops begin and end separately. Use from one
 // thread at a time.
 class RangeEmission {
  public:
@@ -87,7 +88,8 @@ void register_emission(py::module_& module) {
       "range_tool_problem",
       [](const std::string& name) { return find_tool(kind_of(name)).problem; }, py::arg("kind"),
       without_gil,
-      "Return why no tool of this kind (\"NVTX\", \"ITT\") takes ranges; \"\" if one does. Loads "
+      "Return why no tool of this kind (\"NVTX\", \"ITT\") receives ranges; \"\" if one does. "
+      "Loads "
       "the "
       "tool that the environment names. Any thread.");
   module.def(
@@ -121,14 +123,15 @@ void register_emission(py::module_& module) {
       "Run work() and return, for each op, its name and the addresses of the tensors that it "
       "returned, read with checks. For the self-test of fastprof.adapters.torch.emission.");
   py::class_<RangeEmission>(module, "RangeEmission",
-                            "What is emitted to a tool from begin() to end(). Use from one thread "
+                            "An emission to a tool, from begin() to end(). Use from one thread "
                             "at a time.")
       .def(py::init<const std::string&>(), py::arg("kind"), "kind: \"NVTX\" or \"ITT\".")
       .def("begin", &RangeEmission::begin, py::arg("shapes"),
            "Emit the ranges of all threads; return \"\" or why there is no tool. errors.StateError "
            "if ranges are being emitted to such a tool.")
       .def("begin_ops", &RangeEmission::begin_ops, py::arg("shapes"), py::arg("producers"),
-           "Emit torch ops, too, which must have been proven. No effect without begin().")
+           "Emit torch ops, too; their layout must have been verified. No effect without begin(). "
+           "errors.StateError if ops are already being emitted to such a tool.")
       .def("end", &RangeEmission::end, "End both. No effect when called again.");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Metal profiler of the process, for fastprof.metal.
+// _core's functions of the process's Metal profiler, for fastprof.metal.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/torch/ops/op_intervals.hpp"
 #include "backends/metal/process_metal.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/session/range_signposts.hpp"
@@ -24,6 +25,45 @@ metal::ProcessMetal& process() {
     raise<UnavailableError>("the Metal profiler is unavailable because " + reason);
   return *found;
 }
+
+// What one fastprof.metal.emit_signposts() block emits.
+class SignpostEmission {
+ public:
+  SignpostEmission() = default;
+  SignpostEmission(const SignpostEmission&) = delete;
+  SignpostEmission& operator=(const SignpostEmission&) = delete;
+  ~SignpostEmission() { end(); }
+
+  void begin() {
+    if (ranges_) return;
+    metal::Signposts& signposts = process().platform().signposts();
+    RangeSignposts::start(signposts);
+    signposts_ = &signposts;
+    ranges_ = true;
+  }
+  void begin_ops(bool /*shapes*/, bool /*producers*/) {
+    if (!ranges_ || ops_) return;
+    torch_adapter::start_op_intervals({&begin_op, &end_op});
+    ops_ = true;
+  }
+  void end() noexcept {
+    if (std::exchange(ops_, false)) torch_adapter::stop_op_intervals();
+    if (std::exchange(ranges_, false)) RangeSignposts::stop();
+  }
+
+ private:
+  static uint64_t begin_op(const char* name) {
+    if (!signposts_->enabled(metal::SignpostLog::intervals)) return 0;
+    const uint64_t id = signposts_->make_id(metal::SignpostLog::intervals, nullptr);
+    signposts_->begin(metal::SignpostName::range, id, name);
+    return id;
+  }
+  static void end_op(uint64_t id) { signposts_->end(metal::SignpostName::range, id); }
+
+  static inline metal::Signposts* signposts_ = nullptr;  // the process's
+  bool ranges_ = false;
+  bool ops_ = false;
+};
 
 py::dict copy_row(const metal::CopyStatistics& copy) {
   py::dict row;
@@ -131,14 +171,18 @@ void register_metal(py::module_& module) {
   module.def(
       "metal_stop_capture", [] { process().capture().stop(); }, without_gil,
       "Complete the captured work and close the document. Any thread.");
-  module.def(
-      "metal_start_ranges", [] { RangeSignposts::start(process().platform().signposts()); },
-      without_gil,
-      "Make signposts of all ranges; errors.StateError if they are made already. One thread at a "
-      "time.");
-  module.def(
-      "metal_stop_ranges", [] { RangeSignposts::stop(); }, without_gil,
-      "Make no more signposts of ranges. One thread at a time.");
+  py::class_<SignpostEmission>(module, "SignpostEmission",
+                               "Signpost intervals of ranges, and of torch's ops, from begin() to "
+                               "end(). Use from one thread at a time.")
+      .def(py::init<>())
+      .def("begin", &SignpostEmission::begin, without_gil,
+           "Make intervals of the ranges of all threads. errors.StateError if they are made "
+           "already, errors.UnavailableError without Metal.")
+      .def("begin_ops", &SignpostEmission::begin_ops, py::arg("shapes"), py::arg("producers"),
+           without_gil,
+           "Make intervals of torch ops, too, which must have been proven. The arguments have no "
+           "effect. No effect without begin().")
+      .def("end", &SignpostEmission::end, without_gil, "End both. No effect when called again.");
   module.def("metal_statistics", &statistics,
              "Return the sums of the Metal profiler as dictionaries and lists. Any thread.");
   module.def(

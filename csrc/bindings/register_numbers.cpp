@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// native_numbers(): the enums that Python has copies of. A test compares the copies with this list,
-// and the list with the headers.
+// native_numbers(): the enums of which Python has copies (fastprof/base/native_numbers.py). A test
+// compares the copies with this list, and this list with the headers.
 #include <pybind11/stl.h>
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include <string>
 
 #include "bindings/register.hpp"
+#include "core/trace_proto/sequence_state.hpp"
+#include "core/trace_rows/row_store.hpp"
 #include "fastprof/base/drop_cause_name.hpp"
 #include "fastprof/base/scope.hpp"
 #include "fastprof/capture/capture.hpp"
@@ -94,6 +96,13 @@ std::map<std::string, Numbers> native_numbers() {
                     NUMBER(SiteKind, flow_begin), NUMBER(SiteKind, flow_end),
                     NUMBER(SiteKind, memory), NUMBER(SiteKind, out_of_memory),
                     NUMBER(SiteKind, session_membership)}},
+      {"OpScope", {NUMBER(trace_rows::OpScope, user), NUMBER(trace_rows::OpScope, function),
+                   NUMBER(trace_rows::OpScope, backward)}},
+      {"Stop", {NUMBER(trace_rows::Stop, more), NUMBER(trace_rows::Stop, other),
+                NUMBER(trace_rows::Stop, refused)}},
+      {"TextKind", {NUMBER(trace_proto::TextKind, category), NUMBER(trace_proto::TextKind, event_name),
+                    NUMBER(trace_proto::TextKind, annotation_name),
+                    NUMBER(trace_proto::TextKind, annotation_text)}},
       {"limits", {{"kMaxArgs", kMaxArgs}, {"kNoParent", kNoParent}, {"kNoPayload", kNoPayload}}},
   };
 }

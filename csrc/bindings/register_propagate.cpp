@@ -45,14 +45,14 @@ void register_propagate(py::module_& module) {
         return py::reinterpret_steal<py::object>(result);
       },
       py::arg("saved"), py::arg("function"), py::arg("args"), py::arg("kwargs"),
-      "Call function(*args, **kwargs) with what save_sessions() returned in effect.");
+      "Call function(*args, **kwargs) in the sessions that save_sessions() returned.");
   module.def(
       "set_sessions_variable",
       [](const py::object& variable) {
         python_adapter::set_sessions_variable(variable.is_none() ? nullptr : variable.ptr());
       },
       py::arg("variable"),
-      "Let the steps of tasks run in the sessions that this context variable holds; None: no "
+      "Run the steps of tasks in the sessions that this context variable holds; None: no "
       "more.");
 }
 

@@ -70,11 +70,12 @@ void register_python_calls(py::module_& module) {
            py::arg("library_folder") = "")
       .def(
           "begin", &PythonCalls::begin,
-          "Trace the calls of all threads, while a session runs that records them. Returns who has "
-          "the place of the profile function, and why other filters apply; empty texts for "
+          "Trace the calls of all threads while a session records them. Return the owners of other "
+          "profile functions, and why other filters apply; empty texts for "
           "neither.")
       .def("end", &PythonCalls::end,
-           "End it if it is on; returns who took the place of the profile function meanwhile. The "
+           "Stop tracing, if it is on; return the owners of profile functions that replaced ours. "
+           "The "
            "destructor does, too.")
       .def_property_readonly("active", &PythonCalls::active);
   module.def(
@@ -87,7 +88,7 @@ void register_python_calls(py::module_& module) {
       "has returned, or the tracing ends. False if the profile function is not the tracer's.");
   module.def(
       "look_for_modules", &python_adapter::look_for_modules,
-      "Show calls of torch.nn.Module objects as the modules from now on, if torch was imported "
+      "Name calls of torch.nn.Module objects after the modules from now on, if torch was imported "
       "since the tracing began. No effect while no calls are traced.");
   module.def(
       "forget_python_calls_in_child",

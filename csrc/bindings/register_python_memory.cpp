@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.PythonAllocations: one profile's recording of what Python's own allocators do.
+// _core.PythonAllocations: one profile's recording of allocations by Python's own allocators.
 #include <cstdint>
 #include <string>
 
@@ -42,14 +42,13 @@ void register_python_memory(py::module_& module) {
       .def(py::init<>())
       .def("begin", &PythonAllocations::begin,
            "Record the blocks of all threads while a session runs that records memory.")
-      .def(
-          "end", &PythonAllocations::end,
-          "End it if it is on, and return the domains that another tool took away meanwhile; empty "
-          "for none. The destructor does, too.")
+      .def("end", &PythonAllocations::end,
+           "Stop, if it is on, and return the domains whose hooks another tool has removed; empty "
+           "for none. The destructor does, too.")
       .def_property_readonly("active", &PythonAllocations::active);
   module.def(
       "leave_out_python_allocations", &python_adapter::leave_out_allocations, py::arg("on"),
-      "Leave out (True) what this thread allocates; frees are recorded. Return the former value.");
+      "Do not record (True) allocations of this thread; frees are recorded. Return the old value.");
   module.def(
       "untracked_python_allocations", &python_adapter::untracked_allocations,
       "Return the number of blocks that were not recorded since the begin, for lack of memory.");

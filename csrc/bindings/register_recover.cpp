@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.recover: the records in a backing file, as a Capture and facts about the process.
+// _core.recover(): reads a backing file as a Capture and facts about the process.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -66,11 +66,13 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
 }  // namespace
 
 void register_recover(py::module_& module) {
-  module.def("recover", &recover_file, py::arg("path"), py::arg("session_id") = 0,
-             py::arg("max_bytes") = 0, py::arg("activities") = py::bytes(),
-             "Read a session's backing file: the Capture, and what is known of the process and of "
-             "what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 "
-             "GB. activities: path of the process's file of what devices did; empty: none.");
+  module.def(
+      "recover", &recover_file, py::arg("path"), py::arg("session_id") = 0,
+      py::arg("max_bytes") = 0, py::arg("activities") = py::bytes(),
+      "Read a session's backing file. Return the Capture and facts about the process and about "
+      "missing records. session_id 0: the session that requested the file; max_bytes 0: 16 "
+      "GB. activities: path of the process's activity file; empty: none. errors.IoError, "
+      "errors.FormatError if a file cannot be read.");
 }
 
 }  // namespace bindings

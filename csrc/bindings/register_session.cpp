@@ -130,13 +130,13 @@ class SessionObject {
     session_->abandon();
   }
 
-  // What a collection has, once it has ended, for the next stop().
+  // Adds the activities of an ended collection to the capture of the next stop().
   void add_activities(DeviceCollection& collection) {
     const py::gil_scoped_release release;
     session_->add_activities(collection.take());
   }
 
-  // What a finished sink has, likewise.
+  // Adds the activities of a finished sink to the capture of the next stop().
   void add_sink(DeviceSink& sink) {
     const py::gil_scoped_release release;
     session_->add_activities(sink.take());
@@ -171,7 +171,7 @@ class SessionObject {
       std::string storage;
       std::string_view bytes;
       if (name_bytes(py::object(names[tid]).ptr(), storage, bytes)) track.name = bytes;
-      // No memory for the name: the track keeps the process's name.
+      // Without memory for the name, the track keeps the process's name.
       else
         PyErr_Clear();
     }
@@ -219,13 +219,16 @@ void register_session(py::module_& module) {
       .def("abandon", &SessionObject::abandon,
            "End without reading what was recorded. No effect unless it runs.")
       .def("add_activities", &SessionObject::add_activities, py::arg("collection"),
-           "Take what an ended collection has, for the next stop(); once for each kind of device. "
+           "Add the activities of an ended collection to the next stop(); once per kind of device. "
            "errors.StateError if the session does not run.")
       .def("add_sink", &SessionObject::add_sink, py::arg("sink"),
-           "Take what a finished sink has, likewise.")
+           "Add the activities of a finished sink to the next stop(). errors.StateError if the "
+           "session "
+           "does not run.")
       .def("add_backing_metadata", &SessionObject::add_backing_metadata, py::arg("key"),
            py::arg("value"),
-           "Tell the reader of the backing file more of the process; of equal keys, the last value "
+           "Store a fact about the process for readers of the backing file; of equal keys, the "
+           "last value "
            "counts. No effect without a backing file.")
       .def("drain", &SessionObject::drain,
            "Read finished records so that their memory can be reused; return the number of rows so "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan_sqlite_table: integer columns of a table of an SQLite file
+// _core.scan_sqlite_table(): reads integer columns of a table of an SQLite file
 // (core/sqlite_pages/table_scan.hpp).
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

@@ -45,7 +45,7 @@ void register_tasks(py::module_& module) {
   py::class_<TaskSwitches>(module, "TaskSwitches", "One profile's recording of task switches.")
       .def(py::init<>())
       .def("begin", &TaskSwitches::begin, "Record which task each thread runs.")
-      .def("end", &TaskSwitches::end, "End it if it is on. The destructor does, too.")
+      .def("end", &TaskSwitches::end, "Stop, if it is on. The destructor does, too.")
       .def_property_readonly("active", &TaskSwitches::active);
   module.def(
       "learn_task_steps",
@@ -53,15 +53,16 @@ void register_tasks(py::module_& module) {
         return python_adapter::learn_task_steps(task.ptr(), step.ptr(), wakeup.ptr());
       },
       py::arg("task"), py::arg("step"), py::arg("wakeup"),
-      "Take note of the functions that step asyncio's tasks, from the callbacks of one of them. "
+      "Find the functions that step asyncio's tasks, from the callbacks of one of them. "
       "False if they are not what is expected.");
   module.def("task_steps_known", &python_adapter::task_steps_known,
              "Return whether learn_task_steps() has succeeded.");
   module.def(
       "enter_task", [](const py::object& task) { python_adapter::enter_task(task.ptr()); },
       py::arg("task"),
-      "Record that the calling thread runs a task from now on. For event loops whose steps are not "
-      "seen by themselves.");
+      "Record that the calling thread runs a task from now on. For event loops whose steps cannot "
+      "be "
+      "observed.");
   module.def(
       "leave_task",
       [](const py::object& task, bool ended) { python_adapter::leave_task(task.ptr(), ended); },

@@ -120,12 +120,12 @@ class ModuleCallsHold {
   Hold hold_{g_forks};
 };
 
-class TravelHold {
+class PropagationHold {
  public:
-  TravelHold() = default;
-  TravelHold(const TravelHold&) = delete;
-  TravelHold& operator=(const TravelHold&) = delete;
-  ~TravelHold() { end(); }
+  PropagationHold() = default;
+  PropagationHold(const PropagationHold&) = delete;
+  PropagationHold& operator=(const PropagationHold&) = delete;
+  ~PropagationHold() { end(); }
   bool begin() {
     if (hold_.active()) return true;
     const py::gil_scoped_release release;
@@ -204,10 +204,11 @@ void register_torch_holds(py::module_& module) {
       .def("begin", &ModuleCallsHold::begin, py::arg("call"),
            "Begin; return False if `call`, which is torch.nn.Module.__call__, is not a function "
            "written in Python, or is called through another tool's function.");
-  define<TravelHold>(module, "TorchPropagationHold",
-                     "From begin() to end(), propagates the thread-local sessions of the thread "
-                     "that called begin() to the work that it hands to libtorch's threads.")
-      .def("begin", &TravelHold::begin,
+  define<PropagationHold>(
+      module, "TorchPropagationHold",
+      "From begin() to end(), propagates the thread-local sessions of the thread "
+      "that called begin() to the work that it hands to libtorch's threads.")
+      .def("begin", &PropagationHold::begin,
            "Begin; return False if this thread belongs to no thread-local session. Raises "
            "StateError unless torch_memory_prepare() has succeeded.");
   define<FastRangesHold>(module, "TorchFastRangesHold",

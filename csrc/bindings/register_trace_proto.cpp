@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PacketScanner: the reader of Perfetto's packets (core/trace_proto/packet_scanner.hpp). One thread
-// at a time may use one.
+// _core.PacketScanner: the reader of Perfetto's packets (core/trace_proto/packet_scanner.hpp). Not
+// thread-safe.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
@@ -53,7 +53,7 @@ Ends take_closings(PacketScanner& scanner) {
                         array_of(std::move(closings.finished)));
 }
 
-// (key, last ns) of clocks that count up from event to event.
+// Returns (key, last ns) of each incremental clock.
 py::typing::List<py::typing::Tuple<uint64_t, int64_t>> running_clocks(
     const PacketScanner& scanner) {
   py::typing::List<py::typing::Tuple<uint64_t, int64_t>> found;

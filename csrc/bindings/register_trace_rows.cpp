@@ -89,7 +89,6 @@ void register_trace_rows(py::module_& module) {
       .def("take_site", [](Block& b) { return array_of(std::move(b.site)); })
       .def("take_track", [](Block& b) { return array_of(std::move(b.track)); })
       .def("take_args", [](Block& b) { return array_of(std::move(b.args)); })
-      .def("take_has_args", [](Block& b) { return array_of(std::move(b.has_args)); })
       .def("take_flow", [](Block& b) { return pair_of(b.flow); })
       .def(
           "take_sparse",

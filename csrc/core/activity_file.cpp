@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writing and reading activity files: see activity_file.hpp.
 #include "core/activity_file.hpp"
 
 #include <fcntl.h>
@@ -61,8 +62,8 @@ class Packer {
   std::string bytes_;
 };
 
-// Reads what Packer wrote. A read beyond the end, or of a list that cannot lie in the rest, makes
-// the whole invalid; values are zero then.
+// Reads what Packer wrote. Reading beyond the end, or a list longer than the rest, makes the whole
+// invalid; such reads return zeros.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
@@ -194,8 +195,8 @@ bool unpack(std::string_view contents, std::string& backend, Activities& to) {
   for (const SiteInfo& site : to.sites) {
     for (const ArgType type : site.arg_types)
       if (type > ArgType::pointer) return false;
-    if (site.kind != EventKind::range || site.scope >= RecordScope::NUM_SCOPES ||
-        site.arg_names.size() != site.arg_types.size())
+    if ((site.kind != EventKind::range && site.kind != EventKind::async_range) ||
+        site.scope >= RecordScope::NUM_SCOPES || site.arg_names.size() != site.arg_types.size())
       return false;
   }
   try {
@@ -206,12 +207,13 @@ bool unpack(std::string_view contents, std::string& backend, Activities& to) {
   return true;
 }
 
-// A text that is equal for sites, or places, without a difference.
+// Returns a text that identifies a site or place: equal items have equal texts.
 std::string key_of(const SiteInfo& site) {
   Packer key;
   key.text(site.name);
   key.text(site.category);
   key.number(site.mask);
+  key.number(site.kind);
   key.number(site.device_type);
   key.number(site.device_index);
   for (const std::string& name : site.arg_names) key.text(name);
@@ -229,7 +231,7 @@ const std::string& key_of(const std::string& text) {
   return text;
 }
 
-// Appends what `all` does not have yet; returns the index in `all` of each of `more`.
+// Appends the items that `all` lacks. Returns the index in `all` of each item of `more`.
 template <class Item>
 std::vector<uint32_t> join(std::vector<Item>& all, const std::vector<Item>& more) {
   std::unordered_map<std::string, uint32_t> known;
@@ -264,7 +266,7 @@ class Descriptor {
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
-  // Size of the file; -1 if there is no regular one.
+  // Returns the size of the file in bytes; -1 if it is not a regular file that can be read.
   int64_t size() const {
     struct stat facts {};
     const bool usable = number >= 0 && ::fstat(number, &facts) == 0 && S_ISREG(facts.st_mode);
@@ -280,7 +282,7 @@ ActivityFileWriter::ActivityFileWriter(const std::string& path)
     : path_(path),
       descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600)) {
   if (descriptor_ < 0)
-    raise<IoError>(path + ": cannot be made (" + error_text() + "). Choose another folder.");
+    raise<IoError>(path + ": cannot be created (" + error_text() + "). Choose another folder.");
 }
 
 ActivityFileWriter::~ActivityFileWriter() {
@@ -309,7 +311,7 @@ void ActivityFileWriter::write_portion(const std::string& contents) {
   for (size_t done = 0; done < portion.size();) {
     const ssize_t written = ::write(descriptor_, portion.data() + done, portion.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {  // what lies there is not read, nor is anything behind it
+    if (written < 0) {  // readers ignore an incomplete portion and all after it
       problem_ =
           "work of devices is missing: " + path_ + " cannot be written (" + error_text() + ")";
       ::close(std::exchange(descriptor_, -1));

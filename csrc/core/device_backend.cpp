@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// List of the process's device backends: see device_backend.hpp.
 #include "core/device_backend.hpp"
 
 #include <mutex>

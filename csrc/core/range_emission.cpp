@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observers that emit ranges: see range_emission.hpp.
+// RecordFunction callbacks that emit ranges: see range_emission.hpp.
 #include "core/range_emission.hpp"
-
-#include <pthread.h>
 
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 
+#include "core/emission_times.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/legacy/input_shapes.hpp"
 #include "fastprof/legacy/nvtx_text.hpp"
 #include "fastprof/primitives/callbacks.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/thread_identity.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
+#include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace range_tools {
@@ -22,17 +24,22 @@ namespace {
 constexpr size_t kNvtx = static_cast<size_t>(ToolKind::nvtx);
 constexpr size_t kItt = static_cast<size_t>(ToolKind::itt);
 
-// `tool` stays set after stop_emitting(), for ranges that end later.
+// `tool` stays set after stop_emitting(), for ranges that end later. Stored with release by
+// start_emitting(); partner: the acquire load in tool_of().
 struct Emission {
   const RangeTool* tool = nullptr;
   CallbackHandle callback = kInvalidCallbackHandle;
 };
 Emission g_emissions[kToolKinds];
 
-std::mutex& lock() noexcept {
-  static std::mutex& one = *new std::mutex;
-  return one;
-}
+std::mutex g_lock;
+// Guards the attachment of one tool: a tool may load libraries meanwhile.
+struct Attachment {
+  std::mutex lock;
+  bool attached = false;
+};
+Attachment g_attachments[kToolKinds];
+
 TensorProducers& producers() noexcept {
   static TensorProducers& all = *new TensorProducers;
   return all;
@@ -62,7 +69,8 @@ std::unique_ptr<ObserverContext> push_itt(const RecordFunction& function) {
   return nullptr;
 }
 
-// A range that ends on another thread cannot be popped there: it would end one of that thread's.
+// An async range that ends on another thread is not popped: the pop would end one of that thread's
+// ranges.
 template <size_t kind>
 void pop(const RecordFunction& function, ObserverContext*) {
   if (function.is_async() && function.thread_id() != current_thread_id()) return;
@@ -76,8 +84,14 @@ void pop_nvtx_with_shapes(const RecordFunction& function, ObserverContext* conte
 
 // Another thread of the parent may have held the locks.
 void renew_locks_in_child() noexcept {
-  new (&lock()) std::mutex;
+  renew_lock(g_lock);
+  for (Attachment& attachment : g_attachments) renew_lock(attachment.lock);
   new (&producers()) TensorProducers;
+  EmissionTimes::of_process().renew_in_child();
+}
+void watch_forks() noexcept {
+  static ChildHandler handler;
+  handler.install(&renew_locks_in_child, producers(), EmissionTimes::of_process());
 }
 
 RecordFunctionCallback callback_of(ToolKind kind, bool shapes) {
@@ -92,12 +106,8 @@ RecordFunctionCallback callback_of(ToolKind kind, bool shapes) {
 }  // namespace
 
 FoundTool attach_once(ToolKind kind, const RangeTool& tool, std::string (*attach)()) {
-  struct Attachment {
-    std::mutex lock;  // of its own: a tool may load libraries while it attaches
-    bool attached = false;
-  };
-  static Attachment* const all = new Attachment[kToolKinds];
-  Attachment& one = all[static_cast<size_t>(kind)];
+  watch_forks();
+  Attachment& one = g_attachments[static_cast<size_t>(kind)];
   const std::lock_guard<std::mutex> hold(one.lock);
   if (!one.attached) {
     const std::string problem = attach();
@@ -108,23 +118,24 @@ FoundTool attach_once(ToolKind kind, const RangeTool& tool, std::string (*attach
 }
 
 void start_emitting(ToolKind kind, const RangeTool& tool, bool shapes) {
-  static const int watches_forks = ::pthread_atfork(nullptr, nullptr, &renew_locks_in_child);
-  (void)watches_forks;
-  const std::lock_guard<std::mutex> hold(lock());
+  watch_forks();
+  const std::lock_guard<std::mutex> hold(g_lock);
   Emission& emission = g_emissions[static_cast<size_t>(kind)];
   if (emission.callback != kInvalidCallbackHandle)
     raise<StateError>(
         "ranges are being emitted already: leave the other emit_nvtx or emit_itt block first");
   store_release(&emission.tool, &tool);
+  if (kind == ToolKind::nvtx) EmissionTimes::of_process().begin(ticks(state()));
   emission.callback = add_global_callback(callback_of(kind, shapes));
 }
 
 void stop_emitting(ToolKind kind) noexcept {
-  const std::lock_guard<std::mutex> hold(lock());
+  const std::lock_guard<std::mutex> hold(g_lock);
   Emission& emission = g_emissions[static_cast<size_t>(kind)];
   if (emission.callback == kInvalidCallbackHandle) return;
   remove_callback(emission.callback);
   emission.callback = kInvalidCallbackHandle;
+  if (kind == ToolKind::nvtx) EmissionTimes::of_process().end(ticks(state()));
 }
 
 }  // namespace range_tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RangeTool: another profiler that is attached to this process and takes ranges from it, and the
-// kinds of them.
+// RangeTool: the functions of another profiler that is attached to this process and receives its
+// ranges; and the kinds of such tools.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace range_tools {
 enum class ToolKind : uint8_t { nvtx = 0, itt = 1 };
 constexpr size_t kToolKinds = 2;
 
-// Functions of an attached tool. Any thread; ranges of a thread nest. Never null.
+// Functions of an attached tool, never null. Any thread; ranges of one thread nest.
 struct RangeTool {
   void (*push)(const char* text);
   void (*pop)();
   void (*mark)(const char* text);
 };
 
-// Result of looking for a tool: null and the reason with a remedy, or the tool, which stays
-// attached until the process ends.
+// Result of the search for a tool: the tool, which stays attached until the process ends, or null
+// and the reason with a remedy.
 struct FoundTool {
   const RangeTool* tool = nullptr;
   std::string problem;

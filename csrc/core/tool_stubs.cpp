@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// DeviceStubs that forward to an attached tool: see tool_stubs.hpp.
 #include "core/tool_stubs.hpp"
 
 #include <atomic>
@@ -9,7 +10,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace range_tools {
 namespace {
 
-// As PyTorch's: tools have no devices, and nothing to wait for.
+// Like PyTorch's stubs for NVTX and ITT: tools have no devices and nothing to wait for.
 class ToolStubs final : public DeviceStubs {
  public:
   explicit ToolStubs(FoundTool (*find)()) : find_(find) {}
@@ -36,7 +37,8 @@ class ToolStubs final : public DeviceStubs {
   void synchronize() const override {}
 
  private:
-  // A tool stays attached, so that it is looked for until there is one.
+  // Returns the tool, searching until there is one; it then stays attached. Stored with release;
+  // partner: the acquire load here.
   const RangeTool* attached() const {
     const RangeTool* tool = tool_.load(std::memory_order_acquire);
     if (FASTPROF_UNLIKELY(tool == nullptr)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive profiler's plug-ins for NVTX and ITT: ranges and marks go to the attached tool.
+// The exclusive profiler's DeviceStubs for NVTX and ITT: ranges and marks go to the attached tool.
 #pragma once
 
 #include "core/range_tool.hpp"
@@ -8,8 +8,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace range_tools {
 
-// Registers DeviceStubs of a kind, unless the program has registered its own. They are enabled if
-// find() returns a tool, which is not called before a profiler asks. Any thread.
+// Registers the DeviceStubs of a kind, unless the program has registered its own. They are enabled
+// if find() returns a tool; find() is first called when a profiler queries them. Any thread.
 void register_tool_stubs(ToolKind kind, FoundTool (*find)());
 
 }  // namespace range_tools

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the documentation site: docs/*.md, the README, and references generated from docstrings and headers.
 
-    python docs/site/build_site.py [output folder]     # build/docs/html; needs the extra `docs`
+    python docs/site/build_site.py [output folder]     # default: build/docs/html; needs the extra `docs`
 
-Strict: a link without a target, an unknown anchor or a page in no menu fails the build. Sources are put together in
-build/docs/source; links to files of the repository that are no pages lead to the repository's site.
+The build is strict: a link without a target, an unknown anchor or a page in no menu fails it. Sources are collected in
+build/docs/source; links to files of the repository that are not pages lead to the repository's site.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def staged(text: str, folder: Path, pages: set[Path]) -> str:
 
 
 def stage(source: Path) -> None:
-    """Put the pages of the site into a folder, made anew."""
+    """Write the pages of the site into a new folder; an existing one is replaced."""
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
     others = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of all options in docs/command_line.md, from the parsers. A test fails when they are out of date.
+"""Write the tables of options in docs/command_line.md from the argument parsers. A test fails if they are outdated.
 
 python docs/site/command_options.py --write
 """
@@ -51,14 +51,14 @@ def _value(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape what a table of Markdown takes for itself."""
+    """Escape characters that are markup in a Markdown table."""
     for mark in "\\|*_<[":
         text = text.replace(mark, f"\\{mark}")
     return text
 
 
 def with_tables(page: str) -> str:
-    """Return the page with its tables as the parsers have them."""
+    """Return the page with its tables replaced by option_tables()."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{option_tables()}\n{END}{after}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C++ reference: which declarations of the headers are for users, and the page that shows them.
+"""Generate the C++ reference: the list of public declarations of the headers, and the page that shows them.
 
 A test fails when a name here is not declared in its header any more, and when the text of docs/ uses a name of the
 namespace that is missing here.
@@ -77,7 +77,8 @@ SECTIONS = (
         "chrome_trace.hpp",
         "chrome_trace.hpp",
         {
-            "export/chrome_trace.hpp": "ChromeTraceOptions write_chrome_trace",
+            "export/chrome_trace_options.hpp": "ChromeTraceOptions",
+            "export/chrome_trace.hpp": "write_chrome_trace",
             "export/perfetto_trace.hpp": "write_perfetto_trace",
         },
     ),
@@ -260,12 +261,12 @@ def reference_page() -> str:
 
 
 def _is_laid_out(comment: str) -> bool:
-    """Whether a comment has lines that must stay lines: code, or a table."""
+    """Return whether a comment contains code or a table, whose line breaks must stay."""
     return any(line.startswith("  ") for line in comment.splitlines())
 
 
 def _prose(comment: str) -> str:
-    """Escape what Markdown would take for markup, outside of `code`."""
+    """Escape Markdown's markup characters outside of `code`."""
     pieces = re.split(r"(`[^`]*`)", comment)
     return "".join(
         piece if piece.startswith("`") else re.sub(r"([\\*_<>\[\]#|$])", r"\\\1", piece)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Header reader: the declarations of a C++ header with their comments, without bodies and private members.
+"""read_header: the declarations of a C++ header with their comments, without bodies and private members.
 
-A lexical reader for this project's own headers, which clang-format has laid out: it needs no compiler and no Doxygen.
-It keeps the words of the header, so signatures in the reference are those that compile.
+A lexical reader for this project's own headers, as formatted by clang-format; it needs no compiler and no Doxygen.
+It keeps the text of the header, so signatures in the reference are those that compile.
 """
 
 from __future__ import annotations

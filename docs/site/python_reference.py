@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python reference: the page with every public name, and fastprof's plain docstrings as reStructuredText.
+"""Generate the Python reference: the page of all public names, and fastprof's docstrings as reStructuredText.
 
-Docstrings are written for whoever reads the source: paragraphs, indented code, `names` in single backquotes. Here they
-are turned into markup that docutils reads without a warning, which the strict build makes an error.
+Docstrings are plain text for readers of the source: paragraphs, indented code, `names` in single backquotes. They are
+converted to markup that docutils reads without warnings, because the strict build makes warnings errors.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ GROUPS = {
     "MemRecordsAcc StringTable LegacyRecord parse_records add_remote_events default_node_id "
     "set_default_node_id",
 }
+# Class -> base whose members, and those of its own bases, are not listed: it is an implementation detail.
+INHERITED = {"profile": "object", "EventList": "RowList"}
 MODULES = {
     "errors": "Exceptions",
     "profiler_legacy": "The legacy profiler",
@@ -59,7 +61,8 @@ def reference_page() -> str:
             value = getattr(fastprof, name)
             if inspect.isclass(value):
                 lines += [f".. autoclass:: fastprof.{name}", "   :members:"]
-                lines += ["   :inherited-members:", ""] if name == "profile" else [""]
+                base = INHERITED.get(name)
+                lines += [f"   :inherited-members: {base}", ""] if base else [""]
             elif callable(value):
                 lines += [f".. autofunction:: fastprof.{name}", ""]
             else:
@@ -86,7 +89,7 @@ _SINGLE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 def as_rst(lines: list[str]) -> list[str]:
     """Return a docstring's lines: indented blocks become literal, lines "name: ..." list items.
 
-    The rest of the text keeps no accidental markup.
+    Other markup characters are escaped.
     """
     result: list[str] = []
     block: list[str] = []

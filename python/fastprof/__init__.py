@@ -76,7 +76,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
         StringTable,
     )
 
-# Exported name -> module that defines it, imported on first use; "": the name is a module itself.
+# Exported name -> module that defines it, imported on first use; "": the name is a submodule of fastprof.
 _LAZY: dict[str, str] = {
     "ProfilerAction": "fastprof.profiler.step_schedule",
     "schedule": "fastprof.profiler.step_schedule",
@@ -241,5 +241,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # Without PyTorch's private names, which are accessible all the same.
+    # Without PyTorch's private names, which are accessible nevertheless.
     return sorted(["__version__", *(name for name in __all__ if not name.startswith("_"))])

@@ -26,6 +26,7 @@ __all__: list[str] = [
     "ScannedEvents",
     "ScannedPackets",
     "Session",
+    "SignpostEmission",
     "TaskSwitches",
     "ThreadState",
     "TorchFastRangesHold",
@@ -51,6 +52,7 @@ __all__: list[str] = [
     "enter_task",
     "flow_begin",
     "flow_end",
+    "folder_in_memory",
     "forget_python_calls_in_child",
     "forget_tasks_in_child",
     "group_firsts",
@@ -68,6 +70,7 @@ __all__: list[str] = [
     "legacy_state_missing",
     "libraries_of_other_abi",
     "listed_rows",
+    "load_cupti",
     "load_device_plugin",
     "look_for_modules",
     "mark",
@@ -80,11 +83,9 @@ __all__: list[str] = [
     "metal_set_log_options",
     "metal_start",
     "metal_start_capture",
-    "metal_start_ranges",
     "metal_statistics",
     "metal_stop",
     "metal_stop_capture",
-    "metal_stop_ranges",
     "metal_tables",
     "metal_wait_for_pending",
     "missing_causes",
@@ -93,6 +94,7 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "process_start",
     "python_memory_after_fork_in_child",
     "range_tool_mark",
     "range_tool_pop",
@@ -232,7 +234,7 @@ class DeviceSink:
         types: collections.abc.Sequence[str],
     ) -> None:
         """
-        device_kind: name of the device. types: of traces, which are wanted.
+        device_kind: name of the device. types: the requested types of traces.
         """
 
     def add(
@@ -271,7 +273,7 @@ class DeviceSink:
         hz: typing.SupportsFloat | typing.SupportsIndex,
     ) -> list[str]:
         """
-        End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and of the device's clock of hz Hz for work. Return what went wrong.
+        End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and of the device's clock of hz Hz for work. Return what failed; errors.ValueError unless hz > 0.
         """
 
     def kind(
@@ -283,12 +285,12 @@ class DeviceSink:
         ] = [],
     ) -> int:
         """
-        Return the index of what activities have in common. type, and those of the arguments: numbers of fastprof/device_plugin.h.
+        Return the index of a kind of activities. type and the types of arguments: numbers of fastprof/device_plugin.h.
         """
 
     def problem(self, text: str) -> None:
         """
-        Report what is missing in the profile, and why.
+        Report something that is missing in the profile, and why.
         """
 
     def queue(
@@ -303,7 +305,7 @@ class DeviceSink:
 
     def text(self, json: str) -> int:
         """
-        Return the index of further arguments, a JSON object; 2**32 - 1 if it is none.
+        Return the index of further arguments, a JSON object; 2**32 - 1 for any other text.
         """
 
     def thread(self, thread_id: typing.SupportsInt | typing.SupportsIndex) -> int:
@@ -314,7 +316,7 @@ class DeviceSink:
 
 class DeviceCollection:
     """
-    What a backend collects from here to end(). Use from one thread at a time.
+    A backend's collection, open from the constructor to end(). Use from one thread at a time.
     """
 
     def __init__(self, name: str, types: collections.abc.Sequence[str]) -> None:
@@ -334,7 +336,7 @@ class DeviceCollection:
 
     def end(self) -> list[str]:
         """
-        Wait for the device, end, and return what went wrong. No effect when called again.
+        Wait for the device, end, and return what failed. No effect when called again.
         """
 
     def is_full(self) -> bool:
@@ -345,7 +347,7 @@ class DeviceCollection:
 
 class ActivityFile:
     """
-    A file for what devices do, beside a backing file. Use from one thread at a time.
+    A file for device activities, next to a backing file. Use from one thread at a time.
     """
 
     def __init__(self, path: bytes) -> None:
@@ -355,17 +357,17 @@ class ActivityFile:
 
     def add_activities(self, collection: DeviceCollection) -> None:
         """
-        Append what a collection has, so that it survives the process.
+        Append the activities of a collection, so that they survive the process.
         """
 
     def add_sink(self, sink: DeviceSink) -> None:
         """
-        Append what a finished sink has, likewise.
+        Append the activities of a finished sink.
         """
 
     def finish(self) -> None:
         """
-        Say that nothing follows, and close the file. No effect when called again.
+        Append the end mark and close the file. No effect when called again.
         """
 
     @property
@@ -445,7 +447,7 @@ class Capture:
 
     def tracks(self) -> list[tuple[int, int, int, str, bool, int, str]]:
         """
-        Return (id, pid, tid, name, alive, thread_id) of each track.
+        Return (id, pid, tid, name, alive, thread_id, device_kind) of each track.
         """
 
     def write_chrome_trace(
@@ -519,17 +521,17 @@ class Session:
 
     def add_activities(self, collection: DeviceCollection) -> None:
         """
-        Take what an ended collection has, for the next stop(); once for each kind of device. errors.StateError if the session does not run.
+        Add the activities of an ended collection to the next stop(); once per kind of device. errors.StateError if the session does not run.
         """
 
     def add_backing_metadata(self, key: str, value: str) -> None:
         """
-        Tell the reader of the backing file more of the process; of equal keys, the last value counts. No effect without a backing file.
+        Store a fact about the process for readers of the backing file; of equal keys, the last value counts. No effect without a backing file.
         """
 
     def add_sink(self, sink: DeviceSink) -> None:
         """
-        Take what a finished sink has, likewise.
+        Add the activities of a finished sink to the next stop(). errors.StateError if the session does not run.
         """
 
     def capture_so_far(self, thread_names: dict[int, str]) -> Capture:
@@ -595,7 +597,6 @@ class ScannedEvents:
     def take_flow(
         self,
     ) -> tuple[numpy.typing.NDArray[numpy.uint32], numpy.typing.NDArray[numpy.int64]]: ...
-    def take_has_args(self) -> numpy.typing.NDArray[numpy.uint8]: ...
     def take_site(self) -> numpy.typing.NDArray[numpy.uint32]: ...
     def take_sparse(
         self,
@@ -856,12 +857,12 @@ class PythonCalls:
     ) -> None: ...
     def begin(self) -> tuple[str, str]:
         """
-        Trace the calls of all threads, while a session runs that records them. Returns who has the place of the profile function, and why other filters apply; empty texts for neither.
+        Trace the calls of all threads while a session records them. Return the owners of other profile functions, and why other filters apply; empty texts for neither.
         """
 
     def end(self) -> str:
         """
-        End it if it is on; returns who took the place of the profile function meanwhile. The destructor does, too.
+        Stop tracing, if it is on; return the owners of profile functions that replaced ours. The destructor does, too.
         """
 
     @property
@@ -881,7 +882,7 @@ class PythonAllocations:
 
     def end(self) -> str:
         """
-        End it if it is on, and return the domains that another tool took away meanwhile; empty for none. The destructor does, too.
+        Stop, if it is on, and return the domains whose hooks another tool has removed; empty for none. The destructor does, too.
         """
 
     @property
@@ -901,7 +902,7 @@ class TaskSwitches:
 
     def end(self) -> None:
         """
-        End it if it is on. The destructor does, too.
+        Stop, if it is on. The destructor does, too.
         """
 
     @property
@@ -937,7 +938,7 @@ class LegacyEvents:
 
 class RangeEmission:
     """
-    What is emitted to a tool from begin() to end(). Use from one thread at a time.
+    An emission to a tool, from begin() to end(). Use from one thread at a time.
     """
 
     def __init__(self, kind: str) -> None:
@@ -952,7 +953,29 @@ class RangeEmission:
 
     def begin_ops(self, shapes: bool, producers: bool) -> None:
         """
-        Emit torch ops, too, which must have been proven. No effect without begin().
+        Emit torch ops, too; their layout must have been verified. No effect without begin(). errors.StateError if ops are already being emitted to such a tool.
+        """
+
+    def end(self) -> None:
+        """
+        End both. No effect when called again.
+        """
+
+
+class SignpostEmission:
+    """
+    Signpost intervals of ranges, and of torch's ops, from begin() to end(). Use from one thread at a time.
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> None:
+        """
+        Make intervals of the ranges of all threads. errors.StateError if they are made already, errors.UnavailableError without Metal.
+        """
+
+    def begin_ops(self, shapes: bool, producers: bool) -> None:
+        """
+        Make intervals of torch ops, too, which must have been proven. The arguments have no effect. No effect without begin().
         """
 
     def end(self) -> None:
@@ -1118,7 +1141,7 @@ def call_in_sessions(
     kwargs: dict[str, typing.Any],
 ) -> typing.Any:
     """
-    Call function(*args, **kwargs) with what save_sessions() returned in effect.
+    Call function(*args, **kwargs) in the sessions that save_sessions() returned.
     """
 
 
@@ -1174,7 +1197,7 @@ def device_problem(name: str) -> str:
 
 def enter_task(task: typing.Any) -> None:
     """
-    Record that the calling thread runs a task from now on. For event loops whose steps are not seen by themselves.
+    Record that the calling thread runs a task from now on. For event loops whose steps cannot be observed.
     """
 
 
@@ -1187,6 +1210,12 @@ def flow_begin(id: int, name: str = "flow") -> None:
 def flow_end(id: int, name: str = "flow") -> None:
     """
     Record the end of the flow arrow `id`. Any thread.
+    """
+
+
+def folder_in_memory() -> str | None:
+    """
+    Return the folder whose files lie in memory; None if there is none. Any thread.
     """
 
 
@@ -1271,7 +1300,7 @@ def group_usage(
 
 def learn_task_steps(task: typing.Any, step: typing.Any, wakeup: typing.Any) -> bool:
     """
-    Take note of the functions that step asyncio's tasks, from the callbacks of one of them. False if they are not what is expected.
+    Find the functions that step asyncio's tasks, from the callbacks of one of them. False if they are not what is expected.
     """
 
 
@@ -1283,7 +1312,7 @@ def leave_out_frames_of(file: str) -> None:
 
 def leave_out_python_allocations(on: bool) -> bool:
     """
-    Leave out (True) what this thread allocates; frees are recorded. Return the former value.
+    Do not record (True) allocations of this thread; frees are recorded. Return the old value.
     """
 
 
@@ -1352,6 +1381,12 @@ def listed_rows(
     """
 
 
+def load_cupti(libraries: collections.abc.Sequence[str]) -> str:
+    """
+    Load libcupti, once in a process, and call nothing in it but its version. libraries: paths at which it may lie; the first call counts. Return why there is none, else an empty text. Any thread.
+    """
+
+
 def load_device_plugin(path: str) -> tuple[str, int, bool]:
     """
     Load a library that exports fastprof_device_plugin_open, check its plug-in and register its backend. Return its name, its device type (PyTorch's number) and whether it has stubs. errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.
@@ -1360,7 +1395,7 @@ def load_device_plugin(path: str) -> tuple[str, int, bool]:
 
 def look_for_modules() -> None:
     """
-    Show calls of torch.nn.Module objects as the modules from now on, if torch was imported since the tracing began. No effect while no calls are traced.
+    Name calls of torch.nn.Module objects after the modules from now on, if torch was imported since the tracing began. No effect while no calls are traced.
     """
 
 
@@ -1438,12 +1473,6 @@ def metal_start_capture(name: str) -> str:
     """
 
 
-def metal_start_ranges() -> None:
-    """
-    Make signposts of all ranges; errors.StateError if they are made already. One thread at a time.
-    """
-
-
 def metal_statistics() -> dict[str, typing.Any]:
     """
     Return the sums of the Metal profiler as dictionaries and lists. Any thread.
@@ -1459,12 +1488,6 @@ def metal_stop() -> None:
 def metal_stop_capture() -> None:
     """
     Complete the captured work and close the document. Any thread.
-    """
-
-
-def metal_stop_ranges() -> None:
-    """
-    Make no more signposts of ranges. One thread at a time.
     """
 
 
@@ -1521,6 +1544,12 @@ def now_ns() -> int:
     """
 
 
+def process_start(pid: typing.SupportsInt | typing.SupportsIndex) -> int | None:
+    """
+    Return when a process started, in 1/100 s of an epoch of the system's; None if it has ended or is a zombie. Any thread.
+    """
+
+
 def python_memory_after_fork_in_child() -> None: ...
 def range_tool_mark(kind: str, text: str) -> None:
     """
@@ -1536,7 +1565,7 @@ def range_tool_pop(kind: str) -> None:
 
 def range_tool_problem(kind: str) -> str:
     """
-    Return why no tool of this kind ("NVTX", "ITT") takes ranges; "" if one does. Loads the tool that the environment names. Any thread.
+    Return why no tool of this kind ("NVTX", "ITT") receives ranges; "" if one does. Loads the tool that the environment names. Any thread.
     """
 
 
@@ -1553,7 +1582,7 @@ def recover(
     activities: bytes = b"",
 ) -> tuple[Capture, dict[str, typing.Any]]:
     """
-    Read a session's backing file: the Capture, and what is known of the process and of what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 GB. activities: path of the process's file of what devices did; empty: none.
+    Read a session's backing file. Return the Capture and facts about the process and about missing records. session_id 0: the session that requested the file; max_bytes 0: 16 GB. activities: path of the process's activity file; empty: none. errors.IoError, errors.FormatError if a file cannot be read.
     """
 
 
@@ -1643,7 +1672,7 @@ def set_default_node_id(node_id: typing.SupportsInt | typing.SupportsIndex) -> N
 
 def set_sessions_variable(variable: typing.Any) -> None:
     """
-    Let the steps of tasks run in the sessions that this context variable holds; None: no more.
+    Run the steps of tasks in the sessions that this context variable holds; None: no more.
     """
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.memory_attribution: attribute memory to ranges. Public path of analysis/memory_attribution.py."""
+"""fastprof.memory_attribution: attribute allocations to ranges. Public path of analysis/memory_attribution.py."""
 
 from __future__ import annotations
 

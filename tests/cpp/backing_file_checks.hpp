@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fastprof/recover.hpp>
@@ -41,6 +42,12 @@ inline fp::SessionOptions backed(const std::string& path, bool keep = false) {
 
 inline bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
+}
+
+// What the file takes on its file system, in bytes; -1 if there is no such file.
+inline int64_t stored_bytes(const std::string& path) {
+  struct stat facts;
+  return ::stat(path.c_str(), &facts) == 0 ? int64_t{facts.st_blocks} * 512 : -1;
 }
 
 constexpr fp::Site async_site =

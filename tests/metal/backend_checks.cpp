@@ -283,6 +283,30 @@ TEST(all_commits_of_the_process_are_observed_in_sessions) {
   fake_metal_release_queue(queue);
 }
 
+TEST(command_buffers_get_the_names_of_works_as_labels_unless_they_have_one) {
+  const auto profiler = metal::Profiler::make(metal::metal_platform());
+  profiler->label_buffers(true);
+  void* const queue = fake_metal_new_queue("labelled");
+  const auto stream = metal::make_queue_stream(queue);
+  const auto work = [&](const char* name) {
+    profiler->begin_profile_kernel(name, name, {}, stream.get());
+    profiler->end_profile_kernel(name, stream.get(), metal::SyncType::NONE);
+    return metal::label_of_buffer(stream->command_buffer());
+  };
+  CHECK_EQ(work("scale"), std::string("scale"));
+  CHECK_EQ(work("add"), std::string("scale, add"));
+  stream->synchronize(metal::SyncType::COMMIT);
+  CHECK_EQ(work("next"), std::string("next"));
+  stream->synchronize(metal::SyncType::COMMIT);
+  fake_metal_label(stream->command_buffer(), "the program's");
+  CHECK_EQ(work("scale"), std::string("the program's"));
+  stream->synchronize(metal::SyncType::COMMIT);
+  for (int i = 0; i < 100; ++i) work("many names");
+  CHECK(metal::label_of_buffer(stream->command_buffer()).size() < 250);
+  stream->synchronize(metal::SyncType::COMMIT_AND_WAIT);
+  fake_metal_release_queue(queue);
+}
+
 // The last test: what is loaded stays.
 TEST(pytorchs_stream_is_found_in_the_library_that_is_loaded) {
   metal::Platform& platform = metal::metal_platform();

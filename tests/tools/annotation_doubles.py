@@ -14,21 +14,25 @@ from typing import Any
 
 from fastprof import _paths
 
-__all__ = ["DOUBLES", "ROOT", "build", "injected", "nvtx_headers", "run_python"]
+__all__ = ["DOUBLES", "ROOT", "all_nvtx_headers", "build", "injected", "nvtx_headers", "run_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOUBLES = ROOT / "tests" / "doubles"
 
 
 @lru_cache(maxsize=1)
-def nvtx_headers() -> str:
-    """Return the folder that contains NVIDIA's nvtx3/, of a toolkit or a package for Python; "" if there is none."""
+def all_nvtx_headers() -> tuple[str, ...]:
+    """Return the folders here that contain NVIDIA's nvtx3/: of a toolkit, and of packages for Python."""
     places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")]
     spec = importlib.util.find_spec("nvidia")
     for place in spec.submodule_search_locations or () if spec is not None else ():
         places += [Path(place, "cu13", "include"), Path(place, "nvtx", "include")]
-    found = (str(place) for place in places if (place / "nvtx3" / "nvToolsExt.h").exists())
-    return next(found, "")
+    return tuple(str(place) for place in places if (place / "nvtx3" / "nvToolsExt.h").exists())
+
+
+def nvtx_headers() -> str:
+    """Return the first of these folders; "" if there is none."""
+    return next(iter(all_nvtx_headers()), "")
 
 
 def build(source: str, made: Path, *flags: str) -> Path:

@@ -21,7 +21,7 @@ HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
 MOST_PROGRAMS = 4
 BUILD_LIMIT_S = 3600
-# What of the package uses a part of csrc/core: tests that run it are tried.
+# Modules of the package that use a part of csrc/core (by prefix of its path): the tests that run them are tried.
 USERS = {
     "trace_json/": ("chrome_trace", "event_columns", "json_stream"),
     "trace_proto/": ("perfetto_native", "perfetto_packets", "native_stacks", "perfetto_sequence"),
@@ -29,24 +29,25 @@ USERS = {
     "sqlite_pages/": ("sqlite_file", "nsys"),
     "range_": ("emission",),
     "device_backend": ("device_collections", "devices"),
-    "clock_line": ("device_collections", "devices"),
 }
 
 
 class CppMutants:
-    """Mutants of the public headers that some unit test includes, and of csrc/core."""
+    """Mutants of csrc/core, and of the public headers that a unit test includes."""
 
     def __init__(self, tree: Path, compiler: str, python_tests: TestMap | None) -> None:
-        """python_tests: for mutants of csrc/core; None leaves those out."""
+        """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
         self.tree = tree
         self.python_tests = python_tests
-        self.native = tree / "build" / "native"  # as deep as the builds that ccache may know
+        self.native = (
+            tree / "build" / "native"
+        )  # as deep as the editable build, so that ccache finds its objects
         self.map = CppTestMap(tree, WORK, compiler, run)
         if python_tests is not None:
             self._configure(compiler)
 
     def _configure(self, compiler: str) -> None:
-        """Build the extension as it is, where mutants of csrc/core are built as well."""
+        """Build the extension without a mutant, in the folder where mutants of csrc/core are built later."""
         done = subprocess.run(
             [
                 "cmake", "-S", ".", "-B", str(self.native), "-GNinja", f"-DCMAKE_CXX_COMPILER={compiler}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CppTestMap: which C++ unit test programs run which lines of the headers, measured by gcov.
+"""CppTestMap: the lines of the headers that each C++ unit test program runs, measured with gcov.
 
 Each test file is compiled by one command, without optimisation: a program of its own takes 1 to 6 seconds of CPU time.
 A program is measured when a mutant could first be tried with it, and again when a file that it includes has changed.
@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +23,8 @@ __all__ = ["CppTestMap", "Program"]
 
 BUILD_LIMIT_S = 600
 SLOW_S = 60
-ENOUGH = 2  # programs that run a line, before others are measured
+ENOUGH = 2  # no more programs are measured for a line that this many are known to run
+MOST_RELEVANT = 3  # programs that are measured for a mutant of a header in any case
 COVERAGE = "--coverage"
 LINKED = {
     "core/",
@@ -33,8 +34,8 @@ LINKED = {
 
 
 class Program(NamedTuple):
-    """What was measured of a test program: by file, the lines that it runs; wall time of its tests, in seconds;
-    whether they pass as they are."""
+    """Measurements of a test program. lines: those it runs, by file; run_s: CPU time of its tests; passes: they pass
+    without a mutant."""
 
     lines: dict[str, frozenset[int]]
     run_s: float
@@ -42,7 +43,7 @@ class Program(NamedTuple):
 
 
 class CppTestMap:
-    """The programs of tests/cpp/unit. tree: a copy of the repository; run: as mutants.run()."""
+    """The test programs of tests/cpp/unit. tree: a copy of the repository; run: called like mutants.run()."""
 
     def __init__(
         self, tree: Path, work: Path, compiler: str, run: Callable[..., int | None]
@@ -71,15 +72,16 @@ class CppTestMap:
         }
 
     def closest(self, path: str, line: int, most: int) -> Iterator[list[str]]:
-        """Yield the programs to try a mutant of a header with: those that run the line, most about the header first.
+        """Yield groups of programs to try a mutant with: those that run its line, most relevant to the header first.
 
-        Those that are measured come first; others are measured when fewer than ENOUGH are known. What is no statement
-        (a constant, a default) is in no program's lines: any that runs functions of the header can depend on it.
-        A line that no program is seen to run may be run by a process that was killed.
+        The MOST_RELEVANT are measured first, others if fewer than ENOUGH of the measured ones run the line. Constants
+        and defaults are in no program's lines, and neither are lines run only by a process that was killed. For such
+        a line, any program that runs functions of the header is tried.
         """
         including = [name for name, includes in self.includes.items() if path in includes]
         including.sort(key=lambda name: -self._relevance(path, name))
-        known = [name for name in including if self._kept(name).exists()]
+        relevant = including[:MOST_RELEVANT]
+        known = [name for name in including if name in relevant or self._kept(name).exists()]
         running = [name for name in known if line in self.program(name).lines.get(path, ())][:most]
         if running:
             yield running
@@ -93,7 +95,7 @@ class CppTestMap:
             yield more
 
     def _relevance(self, header: str, program: str) -> float:
-        """How much a program is about a header: the names of both count, those of few headers most."""
+        """Return how relevant a program is to a header, by the names that both use; names of few headers count most."""
         words = set(re.split(r"[/_.]", header)) & set(program.split("_"))
         common = self._names_of(header) & self._names_of(f"tests/cpp/unit/{program}.cpp")
         rare = (math.log(len(self._headers) / self._headers_with[name]) for name in common)
@@ -147,7 +149,7 @@ class CppTestMap:
         return self._programs[name]
 
     def _kept(self, name: str) -> Path:
-        """Return the file for what is measured of a program, as the files are that it includes."""
+        """Return the file for a program's measurements; its name depends on the contents of the included files."""
         digest = hashlib.sha256()
         for path in sorted(self.includes[name]):
             digest.update((self.tree / path).read_bytes())
@@ -162,12 +164,12 @@ class CppTestMap:
         return frozenset(path for path in found if (self.tree / path).exists())
 
     def _measure(self, name: str) -> dict[str, object]:
-        """Build a program with coverage and run it. One that fails or takes long so is left out."""
+        """Build a program with coverage and run it. A program that fails, or takes over SLOW_S, has no lines."""
         lines: dict[str, list[int]] = {}
         passes = self.compiles(name, COVERAGE)
-        began = time.monotonic()
+        began = sum(os.times()[2:4])  # of children
         passes = passes and self.passes(name, SLOW_S)
-        run_s = time.monotonic() - began
+        run_s = sum(os.times()[2:4]) - began
         if passes:
             lines = self._lines(name)
         return {"lines": lines, "run_s": run_s, "passes": passes}

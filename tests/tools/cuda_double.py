@@ -59,11 +59,23 @@ both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
 @dataclass(frozen=True)
 class CudaHeaders:
-    """A set of NVIDIA's headers. folders: for -I. major: version of CUDA."""
+    """A set of NVIDIA's headers. folders: for -I. api: the version of CUPTI that they define."""
 
     name: str
-    major: int
+    api: int
     folders: tuple[str, ...]
+
+    @property
+    def version(self) -> str:
+        """Version of CUDA, as "12.9"; "12" for one whose number of CUPTI is not known here."""
+        if self.api > 1000:  # MMmmpp since CUDA 13
+            return f"{self.api // 10000}.{self.api // 100 % 100}"
+        return {18: "11.8", 28: "12.9"}.get(self.api, "11" if self.api <= 18 else "12")
+
+    @property
+    def major(self) -> int:
+        """Major version of CUDA."""
+        return int(self.version.split(".")[0])
 
     @property
     def flags(self) -> list[str]:
@@ -79,51 +91,41 @@ class CudaHeaders:
 
 @lru_cache(maxsize=1)
 def genuine_headers() -> tuple[CudaHeaders, ...]:
-    """Return the sets of headers here: of the toolkit, and of NVIDIA's packages for Python."""
-    found = []
+    """Return the sets of headers here, one for each version: of the toolkit, and of NVIDIA's packages for Python."""
     toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
-    if (toolkit / "cupti.h").exists():
-        found.append(CudaHeaders("toolkit", _major(toolkit), (str(toolkit),)))
     spec = importlib.util.find_spec("nvidia")
-    for place in spec.submodule_search_locations or () if spec is not None else ():
-        root = Path(place)
-        new = root / "cu13" / "include"
-        if (new / "cupti.h").exists() and (new / "cuda.h").exists():
-            found.append(CudaHeaders("cu13", _major(new), (str(new),)))
-        old = root / "cuda_cupti" / "include"
-        runtime = root / "cuda_runtime" / "include"
-        if (old / "cupti.h").exists() and (runtime / "cuda.h").exists():
-            # The packages of CUDA 12 and 11 have no crt/host_defines.h; that of CUDA 13 fits.
-            folders = (str(old), str(runtime), str(new), str(toolkit))
-            found.append(CudaHeaders("cuda_cupti", _major(old), folders))
-        oldest = _cuda_11()
-        if oldest is not None and not any(headers.major == 11 for headers in found):
-            below = oldest / "nvidia"
-            folders = (
-                str(below / "cuda_cupti" / "include"),
-                str(below / "cuda_runtime" / "include"),
-            )
-            found.append(CudaHeaders("cuda11", 11, (*folders, str(new), str(toolkit))))
-    return tuple(found)
+    roots = list(map(Path, spec.submodule_search_locations or ())) if spec is not None else []
+    new = [root / "cu13" / "include" for root in [*roots, _folder_of("13_0") / "nvidia"]]
+    # The packages of CUDA 12 and 11 have no crt/host_defines.h; that of CUDA 13 fits.
+    crt = tuple(str(folder) for folder in (*new, toolkit) if (folder / "crt").exists())
+    candidates = [("toolkit", (toolkit,)), *(("cu13", (folder,)) for folder in new)]
+    for name, root in [*(("cu12", r) for r in roots), ("cu11", _folder_of("11") / "nvidia")]:
+        candidates.append(
+            (name, (root / "cuda_cupti" / "include", root / "cuda_runtime" / "include"))
+        )
+    found: dict[str, CudaHeaders] = {}
+    for name, folders in candidates:
+        if (folders[0] / "cupti.h").exists() and (folders[-1] / "cuda.h").exists():
+            own = tuple(map(str, folders))
+            headers = CudaHeaders(name, _api(folders[0]), own if len(own) == 1 else own + crt)
+            found.setdefault(headers.version, headers)
+    return tuple(found.values())
 
 
-def _cuda_11() -> Path | None:
-    """Return a folder with NVIDIA's packages of CUDA 11, or None.
+def _folder_of(version: str) -> Path:
+    """Return the folder with NVIDIA's packages of an older version, which may not exist.
 
-    They lie where those of CUDA 12 do, so that one environment holds one of them: CUDA_11_PACKAGES names a
-    folder of their own, made by `pip install --no-deps --target` (requirements_cuda11.txt).
+    They lie where those of newer versions do, so that one environment holds one of them: CUDA_11_PACKAGES and
+    CUDA_13_0_PACKAGES name folders of their own, made by `pip install --no-deps --target` with
+    requirements_cuda11.txt and requirements_cuda13_0.txt.
     """
-    folder = Path(os.environ.get("CUDA_11_PACKAGES", ROOT / "build" / "cuda11"))
-    header = folder / "nvidia" / "cuda_cupti" / "include" / "cupti.h"
-    return folder if header.exists() else None
+    return Path(os.environ.get(f"CUDA_{version}_PACKAGES", ROOT / "build" / f"cuda{version}"))
 
 
-def _major(folder: Path) -> int:
-    """Return the version of CUDA of a folder with cupti.h, by the version of CUPTI that it defines."""
+def _api(folder: Path) -> int:
+    """Return the version of CUPTI that the headers in a folder define: 18 in CUDA 11.8, 28 in 12.9, then MMmmpp."""
     text = (folder / "cupti_version.h").read_text()
-    number = int(re.findall(r"^#define\s+CUPTI_API_VERSION\s+(\d+)", text, re.M)[0])
-    # 18 and below: CUDA 11; up to 28: 12.x; then MMmmpp.
-    return number // 10000 if number > 1000 else 11 if number <= 18 else 12
+    return int(re.findall(r"^#define\s+CUPTI_API_VERSION\s+(\d+)", text, re.M)[0])
 
 
 def build_runtime_double(
@@ -149,7 +151,8 @@ def build_torch_streams(folder: Path) -> Path:
 def _built(source: str, flags: list[str], made: Path) -> Path:
     subprocess.run(
         ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
-         str(_SOURCE.parent / source), "-o", str(made), "-pthread"],
+         f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", str(_SOURCE.parent / source),
+         "-o", str(made), "-pthread"],
         check=True, timeout=300,
     )  # fmt: skip
     return made

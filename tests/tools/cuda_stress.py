@@ -69,6 +69,7 @@ class Stress:
                 "FASTPROF_CUPTI_LIBRARY": str(self.cupti),
                 "FASTPROF_CUDART_LIBRARY": str(self.cudart),
                 "FAKE_CUPTI_BUFFER_BYTES": "65536",
+                "NVTX_INJECTION64_PATH": str(self.cupti),
                 "ASAN_OPTIONS": "detect_leaks=0",
                 "TSAN_OPTIONS": "halt_on_error=1",
                 "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",

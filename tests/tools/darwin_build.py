@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-compile fastprof to Mach-O: each public header alone, every source of ``_core``; link ``_core``.
+"""Cross-compile fastprof to Mach-O: each public header alone; ``_core`` by the project's own CMake files, linked.
 
 The compiler is the package ziglang, whose clang has the headers of Darwin's C library and stubs of what libSystem
-exports, and none of Apple's frameworks: Foundation and Metal are declared by us (tests/doubles/metal). The headers of
-Python are this interpreter's. Nothing is run: that it compiles and that no symbol is missing is what this shows.
+exports, and none of Apple's frameworks: Foundation and Metal are declared by us (tests/doubles/metal), and so is what
+their libraries export. The headers of Python are this interpreter's. CMake is configured with CMAKE_SYSTEM_NAME=Darwin,
+so its branches for APPLE are those that run. Nothing is run of what is built: that it compiles, links and leaves
+no symbol to the loader but the interpreter's is what this shows.
 
     python tests/tools/darwin_build.py [--processor aarch64|x86_64] [--folder build/darwin] [--jobs 2]
 """
@@ -21,20 +23,15 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mach_o import left_to_loader, sections, symbols
+
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "csrc" / "include"
 METAL_DOUBLES = ROOT / "tests" / "doubles" / "metal"
 PROCESSORS = ("aarch64", "x86_64")
 SYSTEM = "macos.12.0"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
-# Classes that stand for libtorch's have its virtual functions, final or not.
-WARNINGS = (
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-Wno-unknown-warning-option",
-    "-Wno-unnecessary-virtual-specifier",
-)
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
 # Of a 64-bit Mach-O file: magic number, then the processor.
 MACH_O = {
     "aarch64": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01",
@@ -42,9 +39,8 @@ MACH_O = {
 }
 # What only other systems have.
 LINUX_ONLY = re.compile(r"platform/linux/")
-CHECKS = re.compile(r"(abi|cudart)_check\.cpp$")  # include headers of others
-# What `_core` may leave to those who load it: the interpreter, and Apple's frameworks.
-LEFT_TO_LOADER = re.compile(r"^_(Py|_Py|OBJC_|objc_|MTL|NS|os_log|os_signpost|_os_)")
+# What `_core` may leave to those who load it: the interpreter, and what our double of os_signpost.h expands to.
+LEFT_TO_LOADER = re.compile(r"^_(_?Py|fake_os_signpost$)")
 
 
 def has_ziglang() -> bool:
@@ -55,20 +51,6 @@ def headers() -> list[Path]:
     """Return the public headers that macOS compiles, below ``INCLUDE``."""
     found = sorted(path.relative_to(INCLUDE) for path in (INCLUDE / "fastprof").rglob("*.hpp"))
     return [path for path in found if not LINUX_ONLY.search(path.as_posix())]
-
-
-def core_sources() -> list[Path]:
-    """Return what csrc/CMakeLists.txt and csrc/bindings/CMakeLists.txt compile into ``_core`` on macOS."""
-    csrc = ROOT / "csrc"
-    folders = ("adapters", "core", "backends", "bindings")
-    sources = [path for folder in folders for path in sorted((csrc / folder).rglob("*.cpp"))]
-    apart = ("backends/annotations/", "backends/nvtx/injection/", "backends/itt/collector/")
-    kept = [
-        path
-        for path in sources
-        if not CHECKS.search(path.name) and not path.relative_to(csrc).as_posix().startswith(apart)
-    ]
-    return kept + sorted((csrc / "backends" / "metal").glob("*.mm"))
 
 
 def python_flags(folder: Path) -> list[str]:
@@ -132,31 +114,95 @@ def compile_headers(
     return refused
 
 
-def compile_core(processor: str, folder: Path, jobs: int) -> tuple[list[Path], dict[str, str]]:
-    """Compile the sources of ``_core``; returns the objects, and what the compiler said of the sources it refused."""
-    flags = [*python_flags(folder), *WARNINGS, "-fPIC"]
-    made: list[Path] = []
-    refused: dict[str, str] = {}
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        pending = {}
-        for source in core_sources():
-            name = source.relative_to(ROOT).as_posix()
-            target = folder / "core" / (name.replace("/", "_") + ".o")
-            pending[pool.submit(compile_source, processor, source, target, flags)] = name
-            made.append(target)
-        for done in concurrent.futures.as_completed(pending):
-            if said := done.result():
-                refused[pending[done]] = said
-    return made, refused
+def configure_core(processor: str, folder: Path) -> tuple[Path, str]:
+    """Configure the project for macOS; returns the build folder, and what CMake said if it refused.
+
+    Differences from a Mac: the compiler, tools that are not needed, a library instead of a bundle, which the linker of
+    some versions of ziglang cannot make, and where Python's headers are.
+    """
+    tools = folder / "tools"
+    tools.mkdir(parents=True, exist_ok=True)
+    compiler = f"{sys.executable};-m;ziglang;c++;-target;{processor}-{SYSTEM}"
+    for name in ("ar", "ranlib", "install_name_tool", "strip"):
+        action = (
+            f'exec "{sys.executable}" -m ziglang {name} "$@"'
+            if name in ("ar", "ranlib")
+            else "exit 0"
+        )
+        (tools / name).write_text(f"#!/bin/sh\n{action}\n")
+        (tools / name).chmod(0o755)
+    (tools / "toolchain.cmake").write_text(
+        f"""set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR {"arm64" if processor == "aarch64" else processor})
+set(CMAKE_CXX_COMPILER "{compiler}")
+set(CMAKE_OBJCXX_COMPILER "{compiler}")
+set(CMAKE_AR "{tools / "ar"}")
+set(CMAKE_RANLIB "{tools / "ranlib"}")
+set(CMAKE_INSTALL_NAME_TOOL "{tools / "install_name_tool"}")
+set(CMAKE_STRIP "{tools / "strip"}")
+"""
+    )
+    (tools / "after_project.cmake").write_text(
+        'set(CMAKE_SHARED_MODULE_CREATE_CXX_FLAGS "-dynamiclib")\n'
+        'set(CMAKE_SHARED_MODULE_CREATE_OBJCXX_FLAGS "-dynamiclib")\n'
+    )
+    build = folder / "cmake"
+    frameworks = f"-I{METAL_DOUBLES / 'darwin'} -idirafter {METAL_DOUBLES / 'apple'}"
+    done = subprocess.run(
+        [
+            "cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-DCMAKE_OBJCXX_FLAGS_RELEASE=-O1",
+            f"-DCMAKE_TOOLCHAIN_FILE={tools / 'toolchain.cmake'}",
+            f"-DCMAKE_PROJECT_INCLUDE={tools / 'after_project.cmake'}",
+            f"-DCMAKE_OSX_DEPLOYMENT_TARGET={SYSTEM.partition('.')[2]}",
+            "-DCMAKE_CXX_FLAGS=-Werror", f"-DCMAKE_OBJCXX_FLAGS=-Werror {frameworks}",
+            f"-DCMAKE_MODULE_LINKER_FLAGS=-F{METAL_DOUBLES / 'frameworks'}",
+            "-DFASTPROF_BUILD_PYTHON=ON", "-DFASTPROF_BUILD_TESTS=OFF",
+            f"-DPython_EXECUTABLE={sys.executable}", f"-DPython_INCLUDE_DIR={sysconfig.get_paths()['include']}",
+        ],
+        capture_output=True, text=True, timeout=1200, check=False,
+    )  # fmt: skip
+    return build, done.stdout + done.stderr if done.returncode != 0 else ""
 
 
-def link_core(processor: str, folder: Path, objects: Sequence[Path]) -> tuple[Path, str]:
-    """Link ``_core`` as a bundle that finds the interpreter and the frameworks when it is loaded."""
-    made = folder / "_core.so"
-    done = zig(processor, "-bundle", "-Wl,-undefined,dynamic_lookup", *objects, "-o", made)
-    if done.returncode != 0:  # zig's linker has no bundles in some versions
-        done = zig(processor, "-dynamiclib", "-Wl,-undefined,dynamic_lookup", *objects, "-o", made)
-    return made, done.stderr if done.returncode != 0 else ""
+def build_core(build: Path, jobs: int) -> tuple[list[Path], str]:
+    """Build ``_core`` in a configured folder; returns the library, and what the tools said if they refused."""
+    done = subprocess.run(
+        ["ninja", "-C", str(build), "-j", str(jobs), "-k", "0", "_core"],
+        capture_output=True, text=True, timeout=7200, check=False,
+    )  # fmt: skip
+    return sorted(build.rglob("_core*.so")), done.stdout if done.returncode != 0 else ""
+
+
+def wrong_with_core(processor: str, library: Path) -> list[str]:
+    """Return what a library that CMake linked has and should not have, or lacks."""
+    image = library.read_bytes()
+    if image[:8] != MACH_O[processor]:
+        return [f"{library} begins with {image[:8]!r}"]
+    left = sorted(name for name in left_to_loader(image) if not LEFT_TO_LOADER.search(name))
+    wrong = [f"{name} is nowhere" for name in left]
+    if "_PyInit__core" not in {name for name, _ in symbols(image)}:
+        wrong.append("the module has no entry")
+    states = [s for s in sections(image) if (s.segment, s.name) == ("__DATA", "__fastprof")]
+    if len(states) != 1:
+        wrong.append(f"the recorder's State lies in {len(states)} sections")
+    if any(s.name.startswith(".note") for s in sections(image)):
+        wrong.append("there is an ELF note")
+    return wrong
+
+
+def core_problems(processor: str, folder: Path, jobs: int) -> list[str]:
+    """Configure and build ``_core``; print what was built and return what went wrong."""
+    build, refused = configure_core(processor, folder)
+    if refused:
+        return [refused]
+    made, refused = build_core(build, jobs)
+    if refused or len(made) != 1:
+        return [refused or f"CMake made {len(made)} libraries"]
+    wrong = wrong_with_core(processor, made[0])
+    if not wrong:
+        print(f"{processor}: {made[0]} is linked ({made[0].stat().st_size >> 10} KB)")
+    return wrong
 
 
 def main() -> int:
@@ -178,18 +224,9 @@ def main() -> int:
             f"{processor}: {len(headers()) - len(refused)} of {len(headers())} headers compile alone"
         )
         if not options.headers_only:
-            objects, more = compile_core(processor, folder, options.jobs)
-            refused |= more
-            print(
-                f"{processor}: {len(objects) - len(more)} of {len(objects)} sources of _core compile"
-            )
-            if not more:
-                made, said = link_core(processor, folder, objects)
-                print(
-                    f"{processor}: "
-                    + (f"_core does not link\n{said}" if said else f"{made} is linked")
-                )
-                failures += bool(said)
+            for problem in core_problems(processor, folder, options.jobs):
+                print(f"{processor}: _core: {problem}", file=sys.stderr)
+                failures += 1
         for name, said in refused.items():
             print(f"{name}\n{said}", file=sys.stderr)
         failures += len(refused)

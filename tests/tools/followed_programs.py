@@ -16,6 +16,7 @@ from typing import Any
 from fastprof.model.table import EventKind
 
 __all__ = [
+    "STRICT",
     "TIMEOUT_S",
     "check_links",
     "check_order",
@@ -51,6 +52,11 @@ def report(prof, **more):
         json.dump(more, file)
 """
 TIMEOUT_S = 180
+# Warnings are errors, except CPython 3.15's of a fork while there is another thread: it counts the one that readies
+# memory (fastprof-fault), too.
+STRICT = ("-W", "error")
+if sys.version_info >= (3, 15):
+    STRICT += ("-W", "ignore:This process:DeprecationWarning")
 
 
 def left_over(folder: Path) -> list[Path]:
@@ -79,7 +85,7 @@ def program_of(folder: Path, body: str) -> list[str]:
     script = folder / "program.py"
     nowhere = "import fastprof.record.shard_folder as _f\n_f._shared_memory = lambda: None\n"
     script.write_text(REPORT + nowhere + textwrap.dedent(body))
-    return [sys.executable, "-W", "error", str(script), str(folder / "result.json")]
+    return [sys.executable, *STRICT, str(script), str(folder / "result.json")]
 
 
 def followed(folder: Path, body: str, *, expect: int = 0, **more: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of GPU work: what a program launched, from a trace of Kineto's or made up, for replay through the double.
+"""Scripts of GPU work, from a trace of Kineto's or made up, that a test replays through the double of CUPTI.
 
-A script is a list of actions in the order of time, each [thread, what, ...]: ["push", name] and ["pop"] of ranges,
+A script lists actions in order of time, each [thread, action, ...]. Actions: ["push", name] and ["pop"] of ranges,
 and launches ["kernel" | "driver", name, device, stream, ns], ["graph", name, device, stream, ns, nodes],
 ["copy", name, device, stream, ns, bytes] and ["fill", device, stream, ns, bytes]. `expected()` says what a profile of
 it must contain. Traces of others are not part of the project: set FASTPROF_GPU_TRACES to a folder with some, such as
@@ -121,7 +121,7 @@ def copy_numbers(name: str) -> tuple[int, int, int]:
 def expected(events: list[Event]) -> dict[str, list[list[Any]]]:
     """Return what a replay must show, by "device/stream": [category, name, ns, bytes, innermost range].
 
-    Found by brute force, independently of script_of().
+    Searches all events for each launch, so that it shares no code with script_of().
     """
     ranges = [e for e in events if e["cat"] in _RANGES]
     found: dict[str, list[list[Any]]] = defaultdict(list)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raise an exception at a chosen place of fastprof's Python code, where Ctrl-C may.
+"""Raise an exception at a chosen place of fastprof's Python code where CPython may raise KeyboardInterrupt.
 
-CPython looks for signals when a call has returned, when a function begins and when a loop jumps back, and nowhere else.
-Between the end of a `with` block and the call of its __exit__ it does not look.
+CPython checks for signals only when a call has returned, when a function begins and when a loop jumps back.
+It does not check between the end of a `with` block and the call of its __exit__.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_interrupted(
 ) -> bool:
     """Run `work` and raise `exception` at place number `at` (from 0) of fastprof's code.
 
-    True if it was raised and came out of `work`; False if `work` ended before.
+    Returns True if the exception left `work`, and False if `work` has fewer places and ended.
     """
     left = [at]
     before_in: dict[FrameType, str] = {}  # the name of the bytecode that a frame has just run

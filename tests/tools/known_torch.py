@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torch that fastprof records; where none is installed, test modules that import this are skipped.
+"""The installed torch, if fastprof supports it; otherwise the test modules that import this file are skipped.
 
-Import it before anything that needs torch: the skip takes place at the import.
+Import it before anything that needs torch, because the import raises the skip.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
 VERSION = str(torch.__version__)
 CXX11_ABI = cxx11_abi(torch)
-# The first two numbers: what an older torch does otherwise is told by comparing with a pair.
+# (major, minor), which tests compare with a pair where an older torch behaves differently.
 RELEASE = tuple(int(number) for number in VERSION.split(".")[:2])
 if RELEASE < (2, 6):
     pytest.skip(
-        f"torch {VERSION} is older than what fastprof was run with", allow_module_level=True
+        f"torch {VERSION} is older than 2.6, the oldest that fastprof is tested with",
+        allow_module_level=True,
     )
 
-# What torch.profiler is asked to record.
+# The activities that tests pass to torch.profiler.
 CPU = [torch.profiler.ProfilerActivity.CPU]
 
 
-# What each profiler says of its own events in the args of a trace; before 2.8 torch says "finished" of ops, too.
+# Args of trace events whose values each profiler chooses for itself; torch before 2.8 also writes "finished" for ops.
 OWN_MEMBERS = {"External id", "Record function id", "Ev Idx"}
 if RELEASE < (2, 8):
     OWN_MEMBERS.add("finished")
 
-# For tests that need what ops are called with.
+# Mark of tests that need the inputs of ops.
 needs_inputs = pytest.mark.skipif(
     not CXX11_ABI,
     reason="this torch has libstdc++'s older string ABI: fastprof reads no inputs and no modules",
@@ -47,13 +48,13 @@ needs_inputs = pytest.mark.skipif(
 
 
 def known_options(names: Iterable[str]) -> set[str]:
-    """Those that _ExperimentalConfig of this torch takes, too: older ones have fewer."""
+    """Return those of `names` that _ExperimentalConfig of this torch accepts; older versions accept fewer."""
     signature = str(torch._C._profiler._ExperimentalConfig.__init__.__doc__)
     return {name for name in names if f" {name}:" in signature}
 
 
 def known_fields(names: Iterable[str]) -> tuple[str, ...]:
-    """Those that events of this torch.profiler have, too: older ones have fewer."""
+    """Return those of `names` that events of this torch.profiler have; older versions have fewer."""
     event: Any = torch.autograd.profiler_util.FunctionEvent(0, "", 0, 0, 0)
     return tuple(name for name in names if hasattr(event, name))
 
@@ -63,7 +64,7 @@ OTHER_BYTES = torch.autograd.profiler_util._format_memory(1) == "1 b"
 
 
 def with_units_of_bytes(text: str) -> str:
-    """A table of torch's with bytes in the units that newer ones write."""
+    """Return a table printed by torch with the units of bytes that newer versions print."""
     if not OTHER_BYTES:
         return text
     return re.sub(r"(?<=\d )[KMG]?b(?=  )", lambda unit: unit[0].upper(), text)
@@ -71,5 +72,5 @@ def with_units_of_bytes(text: str) -> str:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """For every test of a module that imports it: no op hands parts of its work to threads of torch."""
+    """Keep ops from using torch's thread pool, in each test of a module that imports this fixture."""
     torch.set_num_threads(1)

@@ -60,7 +60,7 @@ COMPILED = {
     # program's NVTX and ITT); ranges are emitted to tools of both.
     "backends/annotations": set[str](),
     "backends/nvtx": {"core"},
-    "backends/nvtx/injection": {"backends/annotations", "backends/nvtx"},
+    "backends/nvtx/injection": {"core", "backends/annotations", "backends/nvtx"},
     "backends/itt": {"core"},
     "backends/itt/collector": {"backends/annotations", "backends/itt"},
     "backends/plugin": {"core"},

@@ -65,7 +65,7 @@ def build_program(folder: Path, *, sanitizer: str = "") -> Path:
     flags = _sanitizer_flags(sanitizer)
     objects = _backend_objects(folder, flags)
     checks = _compile(ROOT / "tests" / "metal" / "backend_checks.cpp", folder, flags)
-    # Without the sanitizer, like a genuine libtorch: its functions are called by pointers of other types.
+    # Without the sanitizer, as libtorch is: the backend calls its functions through pointers of other types.
     torch = _compile(DOUBLES / "fake_torch.mm", folder, ())
     _run(["clang++", "-shared", torch, "-o", folder / "libfake_torch.so"])
     program = folder / "backend_checks"
@@ -76,7 +76,9 @@ def build_program(folder: Path, *, sanitizer: str = "") -> Path:
 def build_library(folder: Path) -> Path:
     """Return the path of the backend as a library for FASTPROF_METAL_LIBRARY, with the double in it."""
     objects = _backend_objects(folder, ())
-    objects.append(_compile(DOUBLES / "platform_entry.cpp", folder, ()))
+    objects += [
+        _compile(DOUBLES / source, folder, ()) for source in ("platform_entry.cpp", "embedder.cpp")
+    ]
     library = folder / "libfastprof_metal_double.so"
     _run(["clang++", "-shared", "-Wl,-z,defs", *objects, "-o", library, *_libraries()])
     return library
@@ -102,7 +104,7 @@ def run(library: Path, program: str, folder: Path, **environment: str) -> tuple[
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-# What all programs begin with: the double, and work of a program that uses Metal by itself.
+# The beginning of each program: loads the double, and defines work of a program that uses Metal itself.
 _HEAD = """
 import ctypes, json, os, sys, threading
 import fastprof

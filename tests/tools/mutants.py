@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random mutants: small faults put into the sources one at a time, and whether the unit tests notice them.
+"""Mutation tests: puts small faults into the sources one at a time, and shows those that no unit test notices.
 
     python tests/tools/mutants.py --count 60 --seed 3      python/fastprof against tests/python/unit
     python tests/tools/mutants.py --only record/,shards    those of some files
@@ -8,7 +8,7 @@
 
 Mutants are put into a copy of the tree in build/mutants, in a virtual environment of their own: the import hook of an
 editable install would hide the copy. Running each test file once under coverage finds the tests that execute each line.
-A mutant is tried with those tests until one fails or takes five times as long as usual: first a few that execute little
+A mutant is tried with those tests until one fails or takes three times its CPU time: first a few that execute little
 else, then the others, quickest first. A mutant that no test notices is printed, unless equivalent_mutants.txt lists it
 with the reason why it cannot be noticed. Requires the package coverage (extra `mutants`) and, for C++, gcov. Takes 1 to
 5 seconds of CPU time a mutant (C++: 10), so CI does not run it. What tests run is measured once, which takes minutes;
@@ -57,7 +57,7 @@ FAILED = WORK / "failed.json"
 SURVIVED = {False: WORK / "survived.txt", True: WORK / "survived_cpp.txt"}  # by --cpp, for --again
 LISTED = Path(__file__).resolve().parent / "equivalent_mutants.txt"
 PACKAGE = "python/fastprof"
-# Rooms whose work is with packages that the unit tests do not need; tests/python/integration tests them.
+# Folders that only tests/python/integration tests, because they work with packages that the unit tests do not need.
 ELSEWHERE = (
     "python/fastprof/integrations/",
     "python/fastprof/adapters/torch/",
@@ -69,7 +69,7 @@ HARMFUL = (
     "python/fastprof/exporters/atomic_file.py",
     "csrc/include/fastprof/export/trace_file.hpp",
 )
-# Of tests/python/integration: those that need no compiler and no package, mostly of what happens in other processes.
+# Files of tests/python/integration that need neither a compiler nor a package; most test other processes.
 IN_PROCESSES = (
     "test_call_life.py",
     "test_cli_html.py",
@@ -84,6 +84,7 @@ IN_PROCESSES = (
 )
 # Tests that read the sources instead of running them.
 OF_SOURCES = ("test_fixed_numbers.py",)
+STALLED_S = 60  # wall time without any CPU time, more than a test sleeps
 MOST_FIRST = 8  # tests that a mutant is tried with before all others
 MOST_FIRST_FILES = 2
 CONFIRM_LIMIT_S = 300  # for a test that failed with a mutant, run again without
@@ -114,7 +115,7 @@ def equivalent() -> set[str]:
 
 
 def copy_tree() -> None:
-    """A fresh copy of all files of the repository, and of the native module and libraries beside it."""
+    """Copy all files of the repository, and the native module with the libraries beside it, into TREE."""
     shutil.rmtree(TREE, ignore_errors=True)
     for path in repository_files(ROOT):
         target = TREE / path.relative_to(ROOT)
@@ -131,7 +132,7 @@ def copy_tree() -> None:
 
 
 def enter_environment() -> None:
-    """Go on in a virtual environment with the packages of this one, where fastprof is imported from the copy."""
+    """Restart the program in a virtual environment with this one's packages that imports fastprof from the copy."""
     if Path(sys.prefix) == ENVIRONMENT:
         return
     native = importlib.util.find_spec("fastprof._core")
@@ -152,7 +153,7 @@ def enter_environment() -> None:
 
 
 def run(command: list[str], limit_s: float, **environment: str) -> int | None:
-    """The exit status of a command in the copy; None when it took too long and was ended, with all it started."""
+    """Return the exit status of a command run in the copy; None if it exceeded limit_s and its group was killed."""
     process = subprocess.Popen(
         command,
         cwd=TREE,
@@ -166,13 +167,51 @@ def run(command: list[str], limit_s: float, **environment: str) -> int | None:
         start_new_session=True,
     )
     try:
-        return process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        return None
+        return wait_for(process.pid, limit_s)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        # Reaped already: Popen must not wait for the number, which may be another process's by now.
+        process.returncode = 0
+
+
+def wait_for(leader: int, limit_s: float) -> int | None:
+    """Wait for a child that leads a session, then end the session. Return its exit code; None if it took too long.
+
+    limit_s: of CPU time, so that a busy machine makes nothing fail. A session that uses none for as long, and
+    STALLED_S more, has stalled.
+    """
+    status = None
+    used, used_at = 0.0, time.monotonic()
+    looked_at = used_at
+    while status is None:
+        done, found = os.waitpid(leader, os.WNOHANG)
+        now = time.monotonic()
+        if done:
+            status = os.waitstatus_to_exitcode(found)
+        elif now - looked_at < 1:
+            time.sleep(0.02)
+        else:
+            looked_at = now
+            cpu_s = session_cpu_s(leader)
+            if cpu_s != used:
+                used, used_at = cpu_s, now
+            if cpu_s > limit_s or now - used_at > STALLED_S + limit_s:
+                break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+    if status is None:
+        os.waitpid(leader, 0)
+    return status
+
+
+def session_cpu_s(leader: int) -> float:
+    """CPU time of the processes of a session, and of those that they have waited for, in seconds."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:  # the session; then utime, stime, cutime and cstime
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def preload() -> None:
@@ -189,7 +228,7 @@ def preload() -> None:
 
 
 def run_tests(tests: list[str], limit_s: float) -> bool:
-    """Whether tests pass in a fork of this process, within a time limit."""
+    """Whether tests pass in a fork of this process, within a limit of CPU time."""
     import pytest
 
     FAILED.write_text("{}")
@@ -213,15 +252,7 @@ def run_tests(tests: list[str], limit_s: float) -> bool:
             more = ["-p", "mutant_contexts", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
             status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *more, *tests]))
         os._exit(status)
-    end = time.monotonic() + limit_s
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
-        time.sleep(0.05)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    if done[0] == 0:
-        os.waitpid(child, 0)
-        return False
-    return os.waitstatus_to_exitcode(done[1]) == 0
+    return wait_for(child, limit_s) == 0
 
 
 def _digest(*contents: bytes) -> str:
@@ -232,10 +263,10 @@ def _digest(*contents: bytes) -> str:
 
 
 class TestMap:
-    """Which tests run a line, and how long each takes; kept for test files whose code has not changed since.
+    """The tests that run each line, and the CPU time of each; kept on disk until the code of a test file changes.
 
-    keep: use what earlier runs found of a test file even if the package has changed since, which is minutes quicker
-    and slightly wrong: lines may have moved.
+    keep: use the results of earlier runs even if the package has changed since. Saves minutes, but lines may have
+    moved.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -252,7 +283,7 @@ class TestMap:
             earlier = [found.parent for found in folder.glob("*/tests.json")]
             self._add(path, earlier[0] if keep and earlier else folder / package)
         self.known = self.seconds.keys() - self.failing
-        # How many lines of the package a test runs: one that runs few is likely to be about them.
+        # Number of lines that each test runs: a test that runs few lines is likely to test these.
         self.reach = dict.fromkeys(self.seconds, 0)
         for by_line in self.lines.values():
             for tests in by_line.values():
@@ -293,9 +324,14 @@ class TestMap:
 
     def _read(self, part: Path) -> None:
         from coverage import CoverageData
+        from coverage.exceptions import DataError
 
         found = CoverageData(str(part))
-        found.read()
+        try:
+            found.read()
+        except DataError as error:  # of a process that was killed as it wrote
+            print(f"left out: {error}")
+            return
         for file in found.measured_files():
             by_line = self.lines.setdefault(PACKAGE + file.rpartition(PACKAGE)[2], {})
             for line, contexts in found.contexts_by_lineno(file).items():
@@ -362,7 +398,7 @@ def python_mutants() -> list[Mutant]:
 
 
 def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
-    """Whether a test fails with the mutant in the copy; None for an edit that is no mutant."""
+    """Return whether a test fails with the mutant in the copy; None if the edit changes nothing or cannot compile."""
     target = TREE / mutant.path
     original = target.read_bytes()
     if not changes_python(original, mutant.edit):
@@ -376,7 +412,7 @@ def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
         write_anew(target, original)
     failed = json.loads(FAILED.read_text() or "{}").get("failed", [])
     for test in failed:
-        # Generous, since a busy machine can take longer than limit_s to start pytest.
+        # Generous: with the mutant, the test may have failed by the time that it took.
         if test not in tests.passing and not run_tests([test], CONFIRM_LIMIT_S):
             print(f"left out, since it fails without a mutant: {test}", flush=True)
             tests.failing.add(test)
@@ -386,11 +422,11 @@ def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
 
 
 def limit_s(group: Sequence[str], tests: TestMap) -> float:
-    return 20 + 5 * sum(tests.seconds[test] for test in group)
+    return 10 + 3 * sum(tests.seconds[test] for test in group)
 
 
 def write_anew(path: Path, content: bytes) -> None:
-    """Write a file with a time of change that it never had, or its compiled form could be taken for current."""
+    """Write a file with a modification time that it never had, so that Python does not use an outdated .pyc."""
     global _written
     _written += 2
     path.write_bytes(content)
@@ -398,7 +434,7 @@ def write_anew(path: Path, content: bytes) -> None:
 
 
 def protect_devices() -> None:
-    """As root, go on in a mount namespace of its own where nothing in /dev can be removed or replaced."""
+    """As root, restart the program in a mount namespace in which /dev is read-only."""
     private = ["unshare", "--mount", "sh", "-c"]
     read_only = "mount --rbind /dev /dev && mount -o remount,bind,ro /dev"
     if os.geteuid() != 0 or "MUTANTS_PROTECTED" in os.environ or shutil.which("unshare") is None:
@@ -417,7 +453,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300, help="mutants to try (300)")
     parser.add_argument("--seed", type=int, default=1, help="of the choice (1)")
     parser.add_argument(
-        "--budget", type=float, default=8, help="seconds of tests that a mutant gets (8)"
+        "--budget", type=float, default=8, help="CPU seconds of tests that a mutant gets (8)"
     )
     parser.add_argument(
         "--only", default="", help="parts of the paths to choose from, with commas between them"

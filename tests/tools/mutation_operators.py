@@ -170,7 +170,7 @@ class _Python(ast.NodeVisitor):
         self.in_message -= 1
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """The fixed part of a formatted text has no place of its own before Python 3.12."""
+        """Ignore formatted texts: before Python 3.12 their constant parts have no positions."""
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -234,14 +234,14 @@ def _is_name(text: str) -> bool:
 
 
 def python_edits(source: bytes) -> Iterator[Edit]:
-    """Faults of a Python file; changes_python() says of each whether it is one."""
+    """Yield candidate faults of a Python file; changes_python() tells which of them change it."""
     visitor = _Python(source)
     visitor.visit(ast.parse(source))
     yield from sorted(set(visitor.found))
 
 
 def lines_of_functions(source: bytes) -> set[int]:
-    """Numbers of the lines, from 1, in bodies of functions: those that the import of the file does not run."""
+    """Return the numbers, from 1, of the lines in bodies of functions, which importing the file does not run."""
     return {
         line
         for node in ast.walk(ast.parse(source))

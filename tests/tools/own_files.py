@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Own files of fastprof, changed for tests of what a reader must refuse."""
+"""Changes fastprof's own files, for tests of files that the reader must refuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastprof.formats.native_file import MAGIC, PREFIX, aligned
 
 
 def rewritten(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    """The file with its header changed and the checksum made right again."""
+    """Return the file with its header changed, and with the checksum and sizes that fit the new header."""
     _, version, _, size, _ = PREFIX.unpack(data[: PREFIX.size])
     header = json.loads(data[PREFIX.size : PREFIX.size + size])
     change(header)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perfetto packets from dictionaries that have the names of Perfetto's .proto files, without its package.
+"""Encodes Perfetto packets from dictionaries with the names of Perfetto's .proto files; needs no package of Perfetto's.
 
 `encode_trace` writes what Perfetto's own builders write for the same dictionaries, byte for byte;
 tests/python/integration/test_perfetto_oracle.py compares the two.
@@ -52,7 +52,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: Any, *, fixed: bool = False) -> bytes:
-    """One field: varint of an int or bool, fixed64 of a float, bytes of anything else."""
+    """Return an encoded field: a varint of an int or bool (fixed: fixed64), fixed64 of a float, bytes of others."""
     if isinstance(value, float):
         return varint(number << 3 | 1) + struct.pack("<d", value)
     if fixed:
@@ -65,7 +65,7 @@ def field(number: int, value: Any, *, fixed: bool = False) -> bytes:
 
 
 def encode(message: dict[Any, Any], fields: type = pf.Packet) -> bytes:
-    """A message, its fields in the order of their numbers. A key that is an int is a field's number."""
+    """Return an encoded message, its fields in order of their numbers. A key is a field's name, or its number."""
     out: list[tuple[int, bytes]] = []
     for name, values in message.items():
         number = name if isinstance(name, int) else _number(fields, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Perfetto traces of other programs are written down with: packets by name, and the rows that they mean."""
+"""Helpers that write down Perfetto traces for tests: the packets, by name, and the rows expected of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scenario:
 
 
 def event(ns: int | None, kind: int = 0, name: str = "", seq: int = 1, **more: Any) -> Packet:
-    """A packet with a track event; what is no field of a packet is one of the event."""
+    """Return a packet with a track event. more: fields of the event, except the three that belong to the packet."""
     packet: Packet = {} if ns is None else {"timestamp": ns}
     if seq:
         packet["trusted_packet_sequence_id"] = seq
@@ -49,7 +49,7 @@ def event(ns: int | None, kind: int = 0, name: str = "", seq: int = 1, **more: A
 
 
 def legacy(ns: int, phase: str, name: str = "", **more: Any) -> Packet:
-    """An event with a phase of Chrome's."""
+    """Return an event with a legacy_event of this phase of Chrome's format. more: its fields, then the event's."""
     fields = {"phase": ord(phase)}
     for key in (
         "duration_us", "unscoped_id", "local_id", "global_id", "id_scope", "bind_id", "flow_direction", "name_iid",

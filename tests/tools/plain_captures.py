@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures made by hand, and such without the native module's kernels: what NumPy makes of them is the oracle."""
+"""Hand-made captures, and a wrapper that hides the native kernels: NumPy's results for it are the oracle."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def capture_of(
 
 
 class WithoutKernels:
-    """A capture whose detail blocks are left to NumPy to find."""
+    """A capture without the methods that find detail blocks natively, so that NumPy finds them."""
 
     def __init__(self, capture: Any) -> None:
         self._capture = capture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plain form of what exporters/list_trace.py writes of a list of FunctionEvents, as an oracle for its tests."""
+"""Trace events of a list of FunctionEvents, made one at a time: the oracle for tests of exporters/list_trace.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of this process, and code in a process of its own."""
+"""Measure the memory of this process, and run code in a new one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def resident_kilobytes() -> int:
 
 
 def run_python(code: str, **environment: str) -> str:
-    """What indented code prints in a new interpreter that imports as this one does; warnings are errors there.
+    """Return what indented code prints in a new interpreter with this one's import path; warnings are errors there.
 
-    environment: variables beside those of this process.
+    environment: variables to add to those of this process.
     Raises subprocess.CalledProcessError when it does not end with status 0, subprocess.TimeoutExpired after 5 minutes.
     """
     return subprocess.run(

@@ -36,6 +36,7 @@ CHOSEN = (
     f"{_INTEGRATION}/test_python_calls.py",
     f"{_INTEGRATION}/test_call_life.py",
     f"{_INTEGRATION}/test_call_threads.py",
+    f"{_INTEGRATION}/test_calls_beside_tracers.py",
     f"{_UNIT}/test_tasks.py",
     f"{_UNIT}/test_random_tasks.py",
     f"{_UNIT}/test_task_crossings.py",
@@ -51,6 +52,7 @@ ALL = (
     f"{_INTEGRATION}/test_python_calls.py",
     f"{_INTEGRATION}/test_call_life.py",
     f"{_INTEGRATION}/test_call_threads.py",
+    f"{_INTEGRATION}/test_calls_beside_tracers.py",
     f"{_INTEGRATION}/test_native_frames.py",
     f"{_INTEGRATION}/test_trio_tasks.py",
     f"{_INTEGRATION}/test_follow_children.py",
@@ -60,8 +62,11 @@ ALL = (
     f"{_INTEGRATION}/test_process_life.py",
 )
 LOOPS = ("trio", "anyio")
-# Half the processor time of a release build, which is what is tested everywhere else.
-QUICKLY_BUILT = ("CMAKE_CXX_FLAGS_RELEASE=-O1", "CMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF")
+# For the environment of a build by pip: half the processor time of a release build, which is what is tested everywhere
+# else.
+QUICKLY_BUILT = {
+    "SKBUILD_CMAKE_DEFINE": "CMAKE_CXX_FLAGS_RELEASE=-O1;CMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF"
+}
 
 
 def here() -> str:
@@ -87,11 +92,10 @@ def prepare(version: str, interpreter: Path, packages: tuple[str, ...]) -> Path:
         subprocess.run([interpreter, "-m", "venv", "--without-pip", folder], check=True)
     subprocess.run([*pip, *requirements(["build", "test"]), *packages], check=True)
     # The build backend runs with this PATH: its CMake asks the first python there for pybind11.
-    environment = environment_without()
+    environment = environment_without() | QUICKLY_BUILT
     environment["PATH"] = f"{folder / 'bin'}:{environment.get('PATH', '')}"
     environment.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", os.environ.get("JOBS", "2"))
     command = [*pip, "--no-build-isolation", "--no-deps", "-C", f"build-dir={folder / 'build'}"]
-    command += [f"-Ccmake.define.{setting}" for setting in QUICKLY_BUILT]
     subprocess.run([*command, "-e", str(ROOT)], check=True, env=environment)
     return python
 

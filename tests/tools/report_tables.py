@@ -27,7 +27,7 @@ def written(
 
 
 def made(rows: Sequence[tuple[int, int, int, int]], **more: Any) -> EventTable:
-    """Rows (start, end, site, track) in ns from T0; sites a, b, c, d."""
+    """Return a table of rows (start, end, site, track), times in ns from T0; sites 0 to 3 are named a, b, c, d."""
     columns = np.array(rows, np.int64).reshape(-1, 4)
     return EventTable(
         {

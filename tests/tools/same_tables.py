@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what a native reader of traces and the plain one in Python make of the same file."""
+"""Compare the tables that the native reader and the plain reader in Python make of the same trace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _text(metadata: Any) -> str:
 
 
 def same_outcome(read: Callable[[bool], EventTable]) -> bool:
-    """Call read(native) with True and False: equal tables, or equal messages of FormatError. Return whether tables."""
+    """Call read(True) (native) and read(False): equal tables, or FormatErrors with equal messages. True for tables."""
     tables: list[EventTable] = []
     messages: list[str] = []
     for native in (True, False):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what a profile recorded of tasks, for tests."""
+"""Helpers of tests that read a profile's rows of tasks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 from typing import Any
 
 from fastprof import EventTable
+from fastprof.model.table import EventFlag
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import machinery_rows
 
@@ -35,7 +36,7 @@ def rows_of(table: EventTable, category: str) -> list[tuple[str, str, int, int, 
             table.name(row),
             int(table.start_ns[row]),
             int(table.end_ns[row]),
-            bool(flags[row] & 1),
+            bool(flags[row] & EventFlag.FINISHED),
         )
         for row in range(len(table))
         if categories[int(table.column("site")[row])] == category
@@ -64,7 +65,7 @@ def running_intervals(table: EventTable) -> dict[int, list[tuple[int, int]]]:
 
 
 def check_tasks(profile: Any) -> None:
-    """Check what holds for every profile: one task at a time per thread, rows only while it runs."""
+    """Check what holds for each profile: a thread runs one task at a time, and a task has rows only while it runs."""
     table = profile.event_table
     running = running_intervals(table)
     for thread in {track.thread_id for track in table.tracks} - {-1}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A skip that is not listed is found, and fails a run of the tests."""
+"""A skip that is not listed fails a run of the tests in continuous integration."""
 
 from __future__ import annotations
 
@@ -51,3 +51,20 @@ def test_a_run_fails_in_ci_only(tmp_path: Path, stage: str | None) -> None:
     )  # fmt: skip
     assert done.returncode == (0 if stage is None else 1), done.stdout
     assert ("test_one.py::test_one: no screen" in done.stdout) == (stage is not None)
+
+
+def test_a_stage_whose_marker_selects_no_test_fails(tmp_path: Path) -> None:
+    """As `make test-integrations` would, if no test had the marker any more."""
+    shutil.copy(TESTS / "conftest.py", tmp_path)
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    path = {"PYTHONPATH": str(TESTS / "tools"), "FASTPROF_CI_STAGE": "integrations"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n1", "-m", "integrations", str(tmp_path)],
+        cwd=tmp_path, env={**os.environ, **path}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout
+    recipe = (
+        (TESTS.parent / "Makefile").read_text().split("\ntest-integrations:")[1].split("\n\n")[0]
+    )
+    # A recipe's line fails with its last command: nothing may follow pytest and hide its status.
+    assert recipe.endswith("-m pytest -m integrations $(SIDE_BY_SIDE)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two profilers saw of the same work in PyTorch, as facts that are equal or not.
+"""Compares what two profilers recorded of the same work in PyTorch.
 
 A fact is a function of an event of either package's EventList. What is compared is the multiset of (place, fact), so
 that a fact has to stand at the right event; `place` is name, scope, parent and depth.
@@ -48,7 +48,7 @@ def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: An
 
 
 def ours(step: Callable[[], None], **options: Any) -> Any:
-    """fastprof's."""
+    """Return fastprof's profile of a step; nothing of torch may be missing in it."""
     with fastprof.profile(**options) as p:
         step()
     assert not {"torch_ops", "torch_fast_ranges"} & p.missing.keys(), p.missing
@@ -93,7 +93,7 @@ def place(event: Any) -> tuple[Any, ...]:
 def difference(
     left: Iterable[Any], right: Iterable[Any], fact: Callable[[Any], Any] = lambda event: None
 ) -> list[str]:
-    """What only one of two lists of events has of (place, fact); empty when they agree."""
+    """Return the pairs (place, fact) that only one of two lists of events has, as text; empty if they agree."""
     a, b = (Counter(repr((place(event), fact(event))) for event in side) for side in (left, right))
     only = [f"only left, {n} times: {row}" for row, n in (a - b).items()]
     return only + [f"only right, {n} times: {row}" for row, n in (b - a).items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that profiles of another thread do not follow, for tests."""
+"""Runs a function on a thread that fastprof does not follow from the thread that starts it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["run_unfollowed"]
 
 
 def run_unfollowed(function: Callable[[], Any]) -> None:
-    """Call a function on a new thread, and wait for it."""
+    """Call a function on a new thread, started without threading.Thread, and wait for it: at most 60 s."""
     ended = _thread.allocate_lock()
     ended.acquire()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether another thread has come to where it waits, so that tests need no time limit for that."""
+"""Waits until other threads have reached the call in which they wait, without a fixed delay."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See allocator_hooks.hpp. Hooks have a function per domain and keep the context of the allocator
-// that they wrap: PyMem_SetAllocator() copies a struct word by word while threads without the GIL
-// may allocate in the raw domain, and any mixture of old and new words then works.
+// Hooks of CPython's allocators: see allocator_hooks.hpp. There is one set of functions per domain,
+// and a hook keeps the context pointer of the allocator that it wraps: PyMem_SetAllocator() copies
+// a struct word by word while threads without the GIL may allocate in the raw domain, so any
+// mixture of old and new words must work.
 #include "adapters/python/allocator_hooks.hpp"
 
 #include <atomic>
@@ -32,9 +33,10 @@ constexpr Site kFailureSites[kDomains] = {failure_of("python:raw"), failure_of("
 
 PyMemAllocatorEx g_former[kDomains];
 bool g_placed[kDomains] = {};  // whether a hook is in place, on top or below another tool's. GIL
-uint64_t g_users = 0;          // begins without an end. GIL
+uint64_t g_users = 0;          // begin_allocations() calls not yet ended. GIL
+// Relaxed: a hook that reads the old value records or omits one more allocation.
 std::atomic<bool> g_recording{false};
-std::atomic<uint64_t> g_untracked{0};
+std::atomic<uint64_t> g_untracked{0};  // relaxed: a count
 
 BlockSizes& sizes() noexcept {
   static BlockSizes& all = *new BlockSizes;
@@ -44,7 +46,7 @@ BlockSizes& sizes() noexcept {
 // Set while a hook runs: a domain that takes memory from another one is not recorded twice.
 thread_local bool t_inside = false;
 thread_local bool t_left_out = false;  // allocations of this thread are the profiler's own
-thread_local int t_reached = 0;        // hooks run on this thread while `t_inside` was set
+thread_local int t_reached = 0;        // hooks entered while `t_inside` was set
 
 class Inside {
  public:
@@ -63,7 +65,7 @@ bool recorded_here() noexcept {
 }
 
 void record(const Site& site, uint64_t first, uint64_t second) noexcept {
-  // The allocator's totals are unknown: 0.
+  // CPython does not report the totals of its allocators: 0.
   const uint64_t words[3] = {second, 0, pack_device(0, 0, -1)};
   record_instant(site, first, words);
 }
@@ -77,8 +79,8 @@ void record_block(int domain, const void* block, size_t size) noexcept {
   record(kMemorySites[domain], static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block)), size);
 }
 
-// Returns the block's size, 0 for one that was not recorded. Called before the block is given back:
-// afterwards another thread may be given the same address, and its record must come later.
+// Returns the block's size in bytes; 0 if it was not recorded. Call before the block is given back:
+// afterwards another thread may receive the same address, and its record must come later.
 size_t record_free(int domain, const void* block) noexcept {
   const size_t size = block == nullptr ? 0 : sizes().remove(block);
   if (size != 0)
@@ -127,7 +129,7 @@ void* hook_realloc(void*, void* block, size_t size) {
   if (moved != nullptr) {
     record_block(Domain, moved, size);
   } else {
-    if (before != 0) record_block(Domain, block, before);  // it is still there
+    if (before != 0) record_block(Domain, block, before);  // the old block is still allocated
     record_failure(Domain, size);
   }
   return moved;
@@ -164,8 +166,8 @@ bool on_top(int domain) noexcept {
   return current_of(domain).malloc == kOwn[domain];
 }
 
-// Whether an allocation of the domain comes to its hook. A domain above may come to the hook of the
-// raw domain instead, if it hands large blocks down, so the block asked for is small.
+// Returns whether allocations of the domain reach its hook. Allocates one byte to find out: the mem
+// and object domains pass large requests on to the raw domain, whose hook would count as reached.
 bool is_reached(int domain) noexcept {
   if (!g_placed[domain]) return false;
   if (on_top(domain)) return true;
@@ -173,7 +175,7 @@ bool is_reached(int domain) noexcept {
   const Inside inside;
   t_reached = 0;
   void* block = current.malloc(current.ctx, 1);
-  if (block == nullptr) return true;  // not known: leave it
+  if (block == nullptr) return true;  // unknown: treat the hook as in place
   current.free(current.ctx, block);
   return t_reached != 0;
 }
@@ -187,7 +189,8 @@ void place(int domain) noexcept {
   g_placed[domain] = true;
 }
 
-// Restores the allocator of the domain if its hook is on top. Returns false if the hook is gone.
+// Restores the allocator of the domain if its hook is on top; below another tool's allocator, the
+// hook stays. Returns false if the hook is no longer reached.
 bool take_away(int domain) noexcept {
   if (on_top(domain)) {
     PyMem_SetAllocator(domain_at(domain), &g_former[domain]);

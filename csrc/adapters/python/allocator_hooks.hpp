@@ -12,27 +12,30 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Puts hooks in front of the allocators in place (PyMem_SetAllocator), once however often it is
-// called: from now on, blocks are recorded under the sites "[memory]" with the function
-// "python:raw", "python:mem" or "python:object". A block that a domain takes from another one is
-// recorded once, in the domain that was called. Blocks of 0 bytes are not recorded, nor are frees
-// of blocks from before. GIL. Each call needs an end_allocations().
+// Starts recording allocations of CPython's three domains, for one more user; each call needs an
+// end_allocations(). The first call installs hooks above the current allocators
+// (PyMem_SetAllocator). Blocks are recorded under the sites "[memory]", whose function is
+// "python:raw", "python:mem" or "python:object". A block that one domain takes from another is
+// recorded once, in the domain that was called. Not recorded: blocks of 0 bytes, and frees of
+// blocks that were allocated before. Requires the GIL.
 void begin_allocations() noexcept;
 
-// Ends what one begin_allocations() began; the last one restores the allocators that it found.
-// Returns which domains another tool took away from the hooks meanwhile ("raw, object"); empty for
-// none. Hooks that another tool has wrapped stay below it and only pass calls on. GIL.
+// Stops recording for one user; the last call restores the allocators that begin_allocations()
+// found. Returns the domains whose hooks another tool has removed meanwhile ("raw, object"); empty
+// if none. A hook that another tool has wrapped stays installed below it and only forwards calls.
+// Requires the GIL.
 std::string end_allocations();
 
-// While on, allocations of the calling thread are left out, as the profiler's own; frees of
-// recorded blocks are recorded. Returns the former value.
+// While on, allocations of the calling thread are the profiler's own and not recorded; frees of
+// recorded blocks still are. Returns the previous value. Any thread.
 bool leave_out_allocations(bool on) noexcept;
 
-// Blocks that could not be recorded since the first begin_allocations(), for lack of memory for
-// their entries.
+// Returns the number of blocks that were not recorded, because there was no memory for their
+// entries, since the first begin_allocations(). Any thread.
 uint64_t untracked_allocations() noexcept;
 
-// In a forked child: nobody records; the allocators found at the begin are restored. GIL.
+// In a forked child: drops the parent's users and restores the allocators that begin_allocations()
+// found. Requires the GIL.
 void forget_allocations_in_child() noexcept;
 
 }  // namespace python_adapter

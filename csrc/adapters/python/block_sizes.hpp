@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BlockSizes: the sizes of allocated blocks by address, for frees that are told only an address.
+// BlockSizes: maps the addresses of allocated blocks to their sizes, since a free reports only the
+// address.
 #pragma once
 
 #include <sched.h>
@@ -14,8 +15,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// A hash table in shards, each with a spin lock and linear probing; memory comes from malloc(),
-// never from an allocator of Python. Any thread; no function allocates under a Python lock.
+// A hash table of 64 shards, each with a spin lock and linear probing. Its memory comes from
+// malloc(), never from a Python allocator, whose hooks call it. Any thread.
 class BlockSizes {
  public:
   // Adds a block, or replaces the size of one at that address. Returns false if there is no memory
@@ -32,7 +33,7 @@ class BlockSizes {
     return true;
   }
 
-  // Removes a block. Returns its size in bytes, 0 for an unknown one.
+  // Removes a block. Returns its size in bytes; 0 if it is unknown.
   size_t remove(const void* block) noexcept {
     const auto address = reinterpret_cast<uintptr_t>(block);
     const uint64_t hash = hash_of(address);
@@ -42,7 +43,8 @@ class BlockSizes {
     size_t at = place_of(shard, hash, address);
     const size_t size = shard.entries[at].size;
     if (shard.entries[at].address == 0) return 0;
-    // Entries behind the gap move up, unless that would put them before their own place.
+    // Close the gap: later entries of the run move up, unless that would put one before its home
+    // position.
     const size_t mask = shard.room - 1;
     for (size_t next = (at + 1) & mask; shard.entries[next].address != 0;
          next = (next + 1) & mask) {
@@ -66,8 +68,8 @@ class BlockSizes {
     }
   }
 
-  // In a forked child: as clear(), although other threads of the parent may have held locks. A
-  // shard whose lock was held may be inconsistent: its memory is given up.
+  // In a forked child: as clear(), although other threads of the parent may have held locks. The
+  // memory of a shard that was locked may be inconsistent and is leaked.
   void forget_in_child() noexcept {
     for (Shard& shard : shards_) {
       if (!shard.locked.load(std::memory_order_relaxed)) std::free(shard.entries);
@@ -101,7 +103,7 @@ class BlockSizes {
     Shard& shard_;
   };
 
-  // The finalizer of splitmix64: blocks are multiples of 16 apart.
+  // Mixes the bits of an address, whose low four are always 0. (Constants of splitmix64.)
   static uint64_t hash_of(uintptr_t address) noexcept {
     uint64_t mixed = static_cast<uint64_t>(address) * 0x9E3779B97F4A7C15u;
     mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
@@ -109,7 +111,8 @@ class BlockSizes {
   }
   Shard& shard_of(uint64_t hash) noexcept { return shards_[hash >> 58]; }
 
-  // The place of the address, or where it belongs. The shard must have a free entry.
+  // Returns the index of the address, or of the free entry where it belongs. The shard must have a
+  // free entry.
   static size_t place_of(const Shard& shard, uint64_t hash, uintptr_t address) noexcept {
     const size_t mask = shard.room - 1;
     size_t at = hash & mask;

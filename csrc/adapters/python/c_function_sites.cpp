@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites of functions written in C: one for each PyMethodDef, named as PyTorch names such calls but
-// without the address of the object, so that one function has one name. Site::function has the name
-// that cProfile gives (Modules/_lsprof.c, normalizeUserObj).
+// Sites of functions written in C, one per PyMethodDef. The name is the one that PyTorch gives such
+// calls, without the address of the object, so that one function has one name. Site::function is
+// the name that cProfile prints (Modules/_lsprof.c, normalizeUserObj).
 #include <cstring>
 #include <new>
 #include <string>
@@ -21,13 +21,13 @@ namespace {
 
 GilSubstitute g_functions_lock;
 
-// Sites and their prototypes are never freed: there are as many as functions in C.
+// Entries and their sites are never freed; there is one per function in C that was called.
 std::unordered_map<const PyMethodDef*, KnownFunction>& known_functions() {
   static auto* only = new std::unordered_map<const PyMethodDef*, KnownFunction>;
   return *only;
 }
 
-// The name of the module that a function says it is of; empty for none.
+// Returns the name of the module in PyCFunctionObject::m_module; empty if it has none.
 std::string module_name(const CFunction& function) {
   PyObject* module = function.module;
   PyObject* name = nullptr;
@@ -45,11 +45,12 @@ std::string module_name(const CFunction& function) {
   return text;
 }
 
-// repr() of what the object's type has under this name; empty for none.
+// Returns repr() of the attribute `method` of the object's type; empty if there is none, or if its
+// repr() could run foreign code.
 std::string repr_in_type(PyObject* self, const char* method) {
   PyObject* name = PyUnicode_FromString(method);
   PyObject* found = name == nullptr ? nullptr : _PyType_Lookup(Py_TYPE(self), name);
-  // Only a method descriptor's repr() is known not to run code of others.
+  // Only a method descriptor's repr() is certain to run no foreign code.
   PyObject* repr = found != nullptr && (Py_IS_TYPE(found, &PyMethodDescr_Type) ||
                                         Py_IS_TYPE(found, &PyWrapperDescr_Type))
                        ? PyObject_Repr(found)
@@ -90,8 +91,8 @@ bool is_own(const CFunction& function) {
 
 const Site* make_c_function_site(const CFunction& function) {
   if (is_own(function)) return &own_call_site;
-  // A prototype of its own, because it differs in `function`. The site itself is interned, so that
-  // it is in a backing file as well.
+  // The prototype is its own, because `function` differs. The site itself is interned, so that
+  // backing files contain it too.
   auto* like = new Site(python_call_site);
   like->function = intern_string(cprofile_name(function));
   return intern_site(*like, shown_name(function));

@@ -68,8 +68,8 @@ bool is_in(std::string_view file, const std::string& folder) noexcept {
   return !folder.empty() && begins_with(file, folder);
 }
 
-// Whether a function is the standard library's. The code of a whole module is not: it may be the
-// program that is run.
+// Returns whether the code belongs to the standard library. Module-level code does not count: it
+// may be the program that is run.
 bool is_library(std::string_view file, PyObject* code) noexcept {
   const bool inside =
       begins_with(file, "<frozen ") ||
@@ -91,7 +91,7 @@ bool in_any_module(std::string_view module, const std::vector<std::string>& modu
   return false;
 }
 
-// __name__ of the module that the globals belong to; empty if it has none.
+// Returns __name__ of the globals' module; empty if it has none.
 std::string module_of(PyObject* globals) {
   PyObject* name = globals != nullptr && PyDict_Check(globals)
                        ? PyDict_GetItemString(globals, "__name__")
@@ -115,7 +115,8 @@ bool is_wanted(std::string_view file, PyObject* globals) {
   return !in_any_module(module, f.excluded_modules);
 }
 
-// "file(line): function", as PyTorch names the calls of Python functions; false without memory.
+// Sets `name` to "file(line): function", PyTorch's name for calls of Python functions. Returns
+// false without memory.
 bool name_of_code(PyObject* object, std::string& file, std::string& name) {
   auto* code = reinterpret_cast<PyCodeObject*>(object);
   std::string storage;
@@ -133,10 +134,10 @@ const Site* site_like(const Site& like, std::string_view name) noexcept {
   return session_site(use, like, name);
 }
 
-// An info for when memory is short.
+// The info returned when memory is exhausted: not recorded.
 const CodeInfo kLeftOut{nullptr, 0, CodeKind::plain};
 
-// What was stored with a code object, of any generation; null: nothing.
+// Returns the info stored with a code object, of any generation; null if there is none.
 CodeInfo* stored_info_of_code(PyObject* code) {
   void* extra = nullptr;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -147,7 +148,7 @@ CodeInfo* stored_info_of_code(PyObject* code) {
   return static_cast<CodeInfo*>(extra);
 }
 
-// Stores an info with a code object, which owns it from then on. False, with no error set, if the
+// Stores an info with a code object, which then owns it. Returns false, with no error set, if the
 // interpreter refuses.
 bool store_info(PyObject* code, CodeInfo* info) {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -159,7 +160,8 @@ bool store_info(PyObject* code, CodeInfo* info) {
   return failed == 0;
 }
 
-// Lets known_info_of_code() read the extras if it finds there what the interpreter returns.
+// Enables known_info_of_code() if a direct read of co_extra finds what was stored through the
+// interpreter.
 void prove_code_extras() {
 #if !defined(Py_GIL_DISABLED)
   auto* code = reinterpret_cast<PyObject*>(PyCode_NewEmpty("<fastprof>", "extras", 1));
@@ -228,7 +230,7 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
   info->kind = CodeKind::plain;
   if (!name_of_code(code, file, name)) {
     PyErr_Clear();
-    return info;  // tried again at the next call
+    return info;  // retried at the next call
   }
   info->generation = g_call_generation;
   if (is_in(file, folders().own)) {

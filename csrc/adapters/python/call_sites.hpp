@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a function whose calls are traced: its site, and whether its calls are shown.
+// Sites of traced functions: maps code objects and functions written in C to the Site under which
+// their calls are recorded, or to "not recorded".
 //
 // A code object refers to its CodeInfo by co_extra, which the interpreter frees with the code
-// object, so that a look costs one call and nothing is kept alive. Functions written in C are found
+// object, so that a lookup is a few loads and keeps nothing alive. Functions written in C are found
 // by their PyMethodDef. All functions require the GIL.
 #pragma once
 
@@ -18,14 +19,15 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Which calls are recorded. A call that is left out does not hide those that it makes.
+// Selects the calls that are recorded. Calls made by an unselected call are recorded if they are
+// selected themselves.
 struct CallFilter {
-  std::vector<std::string> files;           // beginnings of paths; empty: every file
-  std::vector<std::string> excluded_files;  // beginnings of paths that are left out all the same
-  std::vector<std::string> modules;         // modules with what is in them; empty: every module
-  std::vector<std::string> excluded_modules;
-  bool c_calls = true;              // calls of functions written in C
-  uint32_t max_depth = UINT32_MAX;  // calls nested deeper are left out
+  std::vector<std::string> files;             // path prefixes; empty: every file
+  std::vector<std::string> excluded_files;    // path prefixes; override `files`
+  std::vector<std::string> modules;           // with their submodules; empty: every module
+  std::vector<std::string> excluded_modules;  // with their submodules; override `modules`
+  bool c_calls = true;                        // calls of functions written in C
+  uint32_t max_depth = UINT32_MAX;            // calls nested deeper are not recorded
 
   bool operator==(const CallFilter& other) const {
     return files == other.files && excluded_files == other.excluded_files &&
@@ -34,54 +36,57 @@ struct CallFilter {
   }
 };
 
-// Prototypes of the sites of calls: begun while traced, and on the stack when tracing began.
+// Prototypes of call sites: calls that began while traced, and calls on the stack when tracing
+// began.
 extern const Site python_call_site;
 extern const Site enclosing_call_site;
 extern const Site module_call_site;  // of torch.nn.Module objects
 
-// Site of a call in fastprof's own code, so that what it calls of C functions and of the standard
-// library is left out as well.
+// Marks a call in fastprof's own code. The C functions and standard-library functions that it calls
+// are not recorded either.
 extern const Site own_call_site;
 
 enum class CodeKind : uint8_t {
   plain,
-  own,          // fastprof's: left out, and so are the C functions that it calls
-  module_call,  // torch.nn.Module.__call__: shown as the module that is called
-  library,      // of the standard library: left out where fastprof's own code calls it
+  own,          // fastprof's: not recorded, nor are the C functions that it calls
+  module_call,  // torch.nn.Module.__call__: named after the module that is called
+  library,      // the standard library's: not recorded if fastprof's own code calls it
 };
 
-// What is known of one code object; freed with it.
+// The site of a code object's calls. Freed with the code object.
 struct CodeInfo {
-  const Site* site;     // null: left out
-  uint64_t generation;  // of the tracing for which `site` holds
+  const Site* site;     // null: not recorded
+  uint64_t generation;  // the value of g_call_generation for which `site` is valid
   CodeKind kind;
 };
 
-// Number of the tracing that runs; sites of another may be gone. Changed by renew_call_sites().
+// Generation of the current tracing; sites of earlier generations may have been freed. Incremented
+// by renew_call_sites(), and by set_module_call() if the code changes.
 extern uint64_t g_call_generation;
 
-// Takes an index of co_extra, once per process. False if the interpreter has none left.
+// Reserves an index of co_extra, once per process. Returns false if the interpreter has none left.
 bool prepare_code_infos();
 
-// Paths with a separator at their end; empty: none.
+// Folders whose code is treated specially, each with a trailing separator; empty: none.
 struct CodeFolders {
-  std::string own;      // of the package fastprof
-  std::string library;  // of the standard library; installed packages in it are not meant
+  std::string own;      // the package fastprof
+  std::string library;  // the standard library; site-packages inside it do not count
 };
 
-// Begins another generation with this filter. A session that records calls must be running until
-// the tracing ends, which keeps the names alive.
+// Starts a new generation with this filter. A session that records calls must run until the tracing
+// ends: it keeps the names alive.
 void renew_call_sites(CallFilter filter, CodeFolders folders);
 const CallFilter& call_filter() noexcept;
 
-// The parts of the filter that every call asks for.
+// Copies of the filter's members that every call reads.
 extern uint32_t g_max_call_depth;
 extern bool g_c_calls;
 
-// Says which code is torch.nn.Module.__call__ from now on; null: none is.
+// Sets the code object of torch.nn.Module.__call__; null: none. Takes a reference.
 void set_module_call(PyObject* code);
 
-// globals: of the frame that runs it; null: unknown. Never null.
+// Returns the info of a code object in this generation, creating it if necessary; never null.
+// globals: those of the frame that runs the code; null if unknown.
 const CodeInfo* make_code_info(PyObject* code, PyObject* globals);
 
 // What PyCodeObject::co_extra points to (_PyCodeObjectExtra in Objects/codeobject.c, unchanged
@@ -91,14 +96,14 @@ struct CodeExtras {
   void* extras[1];
 };
 
-// Index of the info among the extras of a code object. PY_SSIZE_T_MAX, so that nothing is found,
-// until prepare_code_infos() has compared what is read here with what the interpreter returns, and
-// without a GIL, where other threads may replace the extras.
+// Index of the info among the extras of a code object. PY_SSIZE_T_MAX, which finds nothing, until
+// prepare_code_infos() has compared a direct read with what the interpreter returns; always without
+// a GIL, where other threads may replace the extras.
 extern Py_ssize_t g_readable_extra_index;
 
-// The info of a code object in this generation; null: make_code_info() has to find or make it.
-// Reads the extras itself: the interpreter's function takes 12 instructions of the 60 of a
-// callback.
+// Returns the info of a code object in this generation; null if make_code_info() must find or
+// create it. Reads the extras directly: the interpreter's function takes 12 of a callback's 60
+// instructions.
 FASTPROF_ALWAYS_INLINE const CodeInfo* known_info_of_code(PyObject* code) {
   const auto* extras =
       static_cast<const CodeExtras*>(reinterpret_cast<PyCodeObject*>(code)->co_extra);
@@ -109,11 +114,10 @@ FASTPROF_ALWAYS_INLINE const CodeInfo* known_info_of_code(PyObject* code) {
   return FASTPROF_LIKELY(known) ? info : nullptr;
 }
 
-// A site like that of the code object's calls, for a call that is on the stack already; null: left
-// out.
+// Returns the site of a call that was on the stack when tracing began; null: not recorded.
 const Site* enclosing_site_of(PyObject* code);
 
-// A function written in C, as it is called.
+// A callable written in C, as seen at a call.
 struct CFunction {
   const PyMethodDef* method;
   PyObject* self;    // null: none
@@ -128,24 +132,24 @@ FASTPROF_ALWAYS_INLINE bool is_c_function(PyObject* object) noexcept {
   return FASTPROF_LIKELY(type == &PyCFunction_Type) || type == &PyCMethod_Type;
 }
 
-// Of a PyCFunction.
+// object: a PyCFunction.
 inline CFunction c_function_of(PyObject* object) noexcept {
   const auto* function = reinterpret_cast<const PyCFunctionObject*>(object);
   return {function->m_ml, function->m_self, function->m_module};
 }
 
-// The site of a function written in C; own_call_site if it is fastprof's.
+// Returns the site of a function written in C; own_call_site if it is fastprof's.
 const Site* site_of_c_function(const CFunction& function) noexcept;
 
-// A function written in C and its site. Padded, so that its place in an array is a shift away.
+// A function written in C and its site. Aligned to 32 bytes, so that indexing is a shift.
 struct alignas(32) KnownFunction {
   const PyMethodDef* method = nullptr;
-  const char* name = nullptr;  // PyMethodDef::ml_name: another one was made where this one lay, if
-                               // it differs
+  // PyMethodDef::ml_name. If it differs, the memory has been reused for another PyMethodDef.
+  const char* name = nullptr;
   const Site* site = nullptr;
 };
 
-// What was looked up last, by address. Guarded by the GIL; empty where there is none.
+// Direct-mapped cache of recent lookups, by address. Guarded by the GIL; always empty without one.
 constexpr size_t kRecentFunctions = 1024;
 extern KnownFunction g_recent_functions[kRecentFunctions];
 
@@ -153,30 +157,30 @@ FASTPROF_ALWAYS_INLINE KnownFunction& recent_function(const PyMethodDef* method)
   return g_recent_functions[(reinterpret_cast<uintptr_t>(method) >> 5) % kRecentFunctions];
 }
 
-// What site_of_c_function() returns, if it was called for this function of late; else null.
+// Returns the cached result of site_of_c_function(); null if this function is not in the cache.
 FASTPROF_ALWAYS_INLINE const Site* recent_site_of(const PyMethodDef* method) noexcept {
   const KnownFunction& recent = recent_function(method);
   const bool same = recent.method == method && recent.name == method->ml_name;
   return FASTPROF_LIKELY(same) ? recent.site : nullptr;
 }
 
-// Beginning of the names of calls of torch.nn.Module objects.
+// Prefix of the names of calls of torch.nn.Module objects.
 constexpr std::string_view kModuleCallPrefix = "nn.Module: ";
 
-// The site of a torch.nn.Module that is called: "nn.Module: Linear_0". Null without memory. It
-// lives as long as a session or a NameUse of the caller.
+// Returns the site of calls of a torch.nn.Module: "nn.Module: Linear_0". Null without memory. Valid
+// while a session, or a NameUse of the caller, exists.
 const Site* site_of_module(PyObject* module) noexcept;
 
-// The names of a call of a torch.nn.Module; null without memory.
+// The names of a call of a torch.nn.Module; both null without memory.
 struct ModuleNames {
   const Site* site;  // as site_of_module() returns it
   const char* path;  // "Sequential_0.Linear_1"; lives as long as the process
 };
 
-// outer: the path of the modules whose calls are in progress; null: none.
+// outer: path of the modules whose calls are in progress; null: none.
 ModuleNames names_of_module(PyObject* module, const char* outer) noexcept;
 
-// Counts those who need names of modules. Their numbers begin at 0 again with the first one.
+// Counts the users of module names. The numbers in names restart at 0 with the first user.
 void use_module_names(bool on) noexcept;
 
 }  // namespace python_adapter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rare ways of CallStack: see call_stack.hpp.
+// CallStack's uncommon cases, out of line: see call_stack.hpp.
 #include "adapters/python/call_stack.hpp"
 
 #include "adapters/python/stack_in_use.hpp"
@@ -30,11 +30,11 @@ void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
   entry->begin = 0;
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, category::python_call)) return;
-  const StackInUse in_use;  // naming a thread runs code of `threading`
+  const StackInUse in_use;  // naming a thread may run Python code
   if (track_ == 0) {
-    // A thread makes some calls before `threading` knows it.
+    // A new thread makes some calls before `threading` lists it.
     if (!name_thread() && ++calls_unnamed_ < kMaxCallsUnnamed) {
-      // tried again at the next call
+      // retried at the next call
     } else if (const Track* track = current_track()) {
       track_ = track->id;
     }
@@ -54,7 +54,7 @@ bool CallStack::end_cold(const void* key) noexcept {
   }
   CallEntry* entry = top_;
   do {
-    if (entry == base_) return false;  // it began before the tracing
+    if (entry == base_) return false;  // the call began before the tracing
     --entry;
   } while (!is_call_of(*entry, key));
   bool awaited = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallStack: the calls in progress on one thread that are traced. A call is one slot of the
-// thread's track, like a range, so calls, ranges and ops nest by their order.
+// CallStack: the traced calls in progress on one thread. A recorded call is one slot of the
+// thread's track, like a range, so that calls, ranges and ops nest by their order.
 #pragma once
 
 #include <Python.h>
@@ -21,7 +21,7 @@ struct CallEntry {
   const void* key;   // code object, or PyMethodDef of a function written in C; only compared
   Slot* slot;        // null: not recorded
   uint64_t begin;    // of a recorded call, and of one that was on the stack at the start; else 0
-  const Site* site;  // null: left out
+  const Site* site;  // null: not recorded
 };
 
 // Used by its own thread, and by others only while it cannot run Python (GIL).
@@ -39,8 +39,8 @@ class CallStack {
   // Whether the innermost call is one of fastprof's own code.
   bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
 
-  // Adds a call, which is recorded if a session wants calls and `site` is not null. Own thread. The
-  // rare ways are tail calls, so that the common one saves no registers.
+  // Pushes a call. It is recorded if a session requests calls and `site` is not null. Own thread.
+  // The uncommon cases are tail calls, so that the common one saves no registers.
   FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site) noexcept {
     if (FASTPROF_UNLIKELY(top_ == limit_)) {
       begin_growing(key, site);
@@ -73,8 +73,9 @@ class CallStack {
     entry->begin = 0;
   }
 
-  // Ends the innermost call with this key, and those that it made, whose ends were not seen. Does
-  // nothing if there is none. Returns true if it was the one that await_end() named. Own thread.
+  // Pops the innermost call with this key, and the calls inside it whose ends were not observed.
+  // Does nothing if there is none. Returns true if the call is the one that await_end() selected.
+  // Own thread.
   FASTPROF_ALWAYS_INLINE bool end(const void* key) noexcept {
     if (FASTPROF_UNLIKELY(top_ == base_ || top_[-1].key != key || refused_ != 0))
       return end_cold(key);
@@ -82,17 +83,18 @@ class CallStack {
     return false;
   }
 
-  // Makes end() tell when the innermost call with this key ends; false if there is none, or if
-  // another end is awaited. Own thread.
+  // Makes end() return true when the innermost call with this key ends. Returns false if there is
+  // no such call, or if another end is awaited. Own thread.
   bool await_end(const void* key) noexcept;
 
-  // Adds a call that is on the stack already. `begin`: a stamp that no other call has. Call before
-  // the thread's first begin(), with the outermost call first. False without memory.
+  // Pushes a call that was on the stack when tracing began. `begin`: a stamp that no other call
+  // has. Call before the thread's first begin(), outermost call first. Returns false without
+  // memory.
   bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;
 
-  // Records the calls that were on the stack at the start and still are, up to now, and forgets
-  // them. track(): gives the id of the track of the stack's thread, 0 for unknown; called if there
-  // are such calls and the thread has recorded none. Any thread.
+  // Records the calls pushed by add_enclosing() that are still in progress, as ending now, and then
+  // ignores them. track(): returns the id of the track of the stack's thread, 0 if unknown; called
+  // if there are such calls and the thread has recorded none. Any thread.
   template <class TrackId>
   void end_all_enclosing(TrackId track) noexcept {
     if (track_ == 0 && has_enclosing()) track_ = track();
@@ -120,17 +122,17 @@ class CallStack {
   void begin_growing(const void* key, const Site* site) noexcept;
   void begin_cold(State* s, CallEntry* entry) noexcept;
   bool end_cold(const void* key) noexcept;
-  // end: 0 for now.
+  // end: in ticks; 0: now.
   void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;
 
   CallEntry* base_ = nullptr;
   CallEntry* top_ = nullptr;
   CallEntry* limit_ = nullptr;
   uint32_t track_ = 0;
-  uint32_t calls_unnamed_ = 0;  // recorded while `threading` did not know the thread
-  uint32_t refused_ = 0;        // innermost calls for which there was no memory
+  uint32_t calls_unnamed_ = 0;  // calls begun while `threading` did not list the thread
+  uint32_t refused_ = 0;        // innermost calls not pushed for lack of memory
   // Key of the call whose end is awaited; null: none. Its entry has the address of this member as
-  // key instead, so that its end takes the way of the rare cases.
+  // its key instead, so that its end fails the comparison in end() and takes the uncommon path.
   const void* awaited_ = nullptr;
 };
 

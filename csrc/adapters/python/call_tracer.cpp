@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways of tracing share: see call_tracer.hpp.
+// What both tracing mechanisms share: see call_tracer.hpp.
 #include "adapters/python/call_tracer.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::atomic<uint32_t> g_stacks_in_use{0};
 
 namespace {
 
-uint32_t g_profiles = 0;  // that trace calls
+uint32_t g_profiles = 0;  // profiles that trace calls; guarded by the GIL
 
 // torch.nn.Module.__call__'s code object, borrowed; null if torch is not imported.
 PyObject* find_module_call() {
@@ -38,8 +38,8 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
   TracingProblems problems;
   if (!prepare_code_infos())
     raise<StateError>(
-        "calls cannot be traced: the interpreter has no place for what is known of a code object "
-        "(co_extra), because other tools use all of them");
+        "calls cannot be traced: other tools use all indices of the interpreter for data of code "
+        "objects (co_extra). Profile without one of these tools, or with python_calls=False");
   if (g_profiles == 0) {
     use_module_names(true);
     renew_call_sites(filter, folders);

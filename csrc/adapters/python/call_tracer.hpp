@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracing of Python calls: every call of a function, written in Python or C, on every thread,
-// becomes a range of category python_call while at least one profile wants it.
+// Tracing of Python calls: while at least one profile requests them, every call of a function
+// written in Python or C, on every thread, becomes a range of category python_call.
 //
-// CPython <= 3.11 calls a C profile function of each thread (profile_function.cpp). Newer ones have
-// sys.monitoring, whose callbacks see all threads (monitoring.cpp).
+// CPython <= 3.11 calls a C profile function of each thread (profile_function.cpp). Later versions
+// have sys.monitoring, whose callbacks cover all threads (monitoring.cpp).
 #pragma once
 
 #include <Python.h>
@@ -18,28 +18,29 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// What start_tracing() could not do; empty texts: all of it.
+// What start_tracing() could not do. Both texts are empty if it did everything.
 struct TracingProblems {
-  std::string not_traced;  // who has the place of the profile function, and where
-  std::string filter;      // why another filter than the given one is used
+  std::string not_traced;  // owners of other profile functions, and their threads
+  std::string filter;      // why the given filter is not used
 };
 
-// Shows calls of torch.nn.Module objects as modules if torch was imported since the tracing began.
-// GIL.
+// Names calls of torch.nn.Module objects after their modules, if torch was imported since the
+// tracing began. GIL.
 void look_for_modules();
 
-// Begins tracing for one more profile. Its session must have been started, and run until
-// stop_tracing(). GIL. Throws std::bad_alloc, StateError.
+// Starts tracing for one more profile, whose session must run from before this call until after
+// stop_tracing(). GIL. Throws std::bad_alloc, or StateError if the interpreter offers no place for
+// the hooks.
 TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folders);
 
-// Ends tracing for one profile. Returns who took the place of the profile function meanwhile; empty
-// for nobody. GIL; sets no error.
+// Stops tracing for one profile. Returns the owners of profile functions that replaced ours
+// meanwhile; empty if none. GIL; sets no error.
 std::string stop_tracing() noexcept;
 
-// Calls `function` on the calling thread when the innermost call of `code` on its stack has
-// returned, or when the tracing ends before that. Returns false if it cannot: another return is
-// awaited, there is no such call, or the thread's profile function is not the tracer's, as always
-// on CPython >= 3.12. GIL; takes a reference.
+// Calls `function` on the calling thread after the innermost call of `code` on its stack has
+// returned, or when the tracing ends, whichever is first. Returns false if it cannot: another
+// return is awaited, there is no such call, or the thread's profile function is not the tracer's
+// (always on CPython >= 3.12). GIL; takes a reference to `function`.
 bool call_at_return(PyObject* code, PyObject* function);
 
 // Forgets the parent's tracing in a forked child. GIL.
@@ -47,21 +48,22 @@ void forget_tracing_in_child() noexcept;
 
 // ---- Between the two ways and what they share. GIL. ---------------------------------------------
 
-// Installs the hooks. Returns who has their place on which threads; empty for nobody.
+// Installs the hooks. Returns the owners of other profile functions and their threads; empty if
+// none. Throws std::bad_alloc, StateError.
 std::string install_hooks();
-// Records what is still on the stacks since the start, and removes the hooks. Returns who took
-// their place meanwhile.
+// Records the calls that have been on the stacks since the start, and removes the hooks. Returns
+// the owners of profile functions that replaced ours meanwhile.
 std::string remove_hooks() noexcept;
 void forget_hooks_in_child() noexcept;
 
-// Fills an empty stack with the frames of a thread, as calls that began before the tracing.
+// Fills an empty CallStack with the frames of a thread, as calls that began before the tracing.
 void add_frames_of(PyThreadState* thread, CallStack& calls);
 
-// Records what is still on the stack of a thread since the start.
+// Records the calls that have been on a thread's stack since the start.
 void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept;
 
-// begin_python_call() for rare calls: the first one of a function, those of torch.nn.Module and of
-// fastprof's own code, and what that calls of the standard library.
+// The uncommon cases of begin_python_call(): the first call of a function, calls of torch.nn.Module
+// objects, calls in fastprof's own code, and what that calls of the standard library.
 template <class Globals, class FirstArgument>
 FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals globals,
                                    FirstArgument first_argument) noexcept {
@@ -97,7 +99,7 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
     begin_rare_call(calls, code, globals, first_argument);
 }
 
-// begin_c_call() for a function that was not called of late.
+// begin_c_call() for a function that is not in the cache.
 template <class Function>
 FASTPROF_COLD void begin_new_c_call(CallStack& calls, const PyMethodDef* method,
                                     Function function) noexcept {

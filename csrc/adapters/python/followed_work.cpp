@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that travel with work: see followed_work.hpp.
+// Propagation of thread-local sessions to work on other threads: see followed_work.hpp.
 #include "adapters/python/followed_work.hpp"
 
 #include <new>

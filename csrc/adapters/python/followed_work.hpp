@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that thread-local sessions follow: the sessions of the thread that hands it over are in
+// Propagates thread-local sessions with work: the sessions of the thread that submits it are in
 // effect on the thread that runs it.
 #pragma once
 
@@ -11,19 +11,19 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// The thread-local sessions of the calling thread, for call_in_sessions(): a capsule, or None if it
-// is in none. New reference; null with an error set.
+// Returns the thread-local sessions of the calling thread for call_in_sessions(): a capsule, or
+// None if it is in none. New reference; null with an error set. GIL.
 PyObject* save_sessions() noexcept;
 
 // Calls function(*args, **kwargs) with the sessions of save_sessions() in effect. New reference;
 // null with an error set. GIL.
 PyObject* call_in_sessions(PyObject* saved, PyObject* function, PyObject* args, PyObject* kwargs);
 
-// The context variable that holds what save_sessions() returned, so that tasks carry it; null: no
-// session is followed. GIL; takes a reference.
+// Sets the context variable that holds the result of save_sessions(), so that tasks carry it; null:
+// no session is followed. GIL; takes a reference.
 void set_sessions_variable(PyObject* variable) noexcept;
 
-// Puts the sessions in effect that the current context carries, for the lifetime of this. GIL.
+// While it exists, the sessions carried by the current context are in effect on this thread. GIL.
 class ContextSessions {
  public:
   ContextSessions() noexcept {

@@ -38,7 +38,7 @@ struct PythonFrame {
 #endif
 
 #if !FASTPROF_FRAMES_NEED_GIL
-// Position of the calling thread's innermost frame; only for comparison.
+// Position of the calling thread's innermost frame, for comparison only.
 struct FramePosition {
   const void* frame;
   intptr_t instruction;
@@ -57,11 +57,11 @@ inline FramePosition innermost_python_frame(PyThreadState* thread) noexcept {
 }
 #endif
 
-// Stores up to `capacity` frames of the calling thread in `frames`, innermost first, and returns
-// their number. Call with the GIL, or, if FASTPROF_FRAMES_NEED_GIL is 0, on a thread that released
-// it: its frames do not change until it takes the GIL again. `entries`: null, or receives for each
-// frame whether it is the outermost of those that one evaluation loop runs (see join_stacks());
-// false for all where the interpreter does not tell.
+// Stores up to `capacity` frames of a thread in `frames`, innermost first, and returns their
+// number. Call with the GIL, or, if FASTPROF_FRAMES_NEED_GIL is 0, on the thread itself after it
+// released the GIL: its frames do not change until it takes the GIL again. `entries`: null, or
+// receives for each frame whether it is the outermost of those that one evaluation loop runs (see
+// join_stacks()); all false where the interpreter does not report it.
 inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames, uint32_t capacity,
                                    bool* entries = nullptr) noexcept {
   uint32_t count = 0;
@@ -104,7 +104,7 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames, u
   for (PyFrameObject* frame = thread->frame; frame != nullptr && count < capacity;
        frame = frame->f_back) {
     if (frame->f_lasti < 0) continue;               // not started
-    if (entries != nullptr) entries[count] = true;  // a loop a frame
+    if (entries != nullptr) entries[count] = true;  // one evaluation loop per frame
     frames[count++] = {reinterpret_cast<PyObject*>(frame->f_code), intptr_t{frame->f_lasti} * 2};
   }
 #else

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GilSubstitute: a lock for data that the GIL guards; it does nothing on interpreters that have
-// one.
+// GilSubstitute: a lock for data that the GIL guards. An empty class on interpreters with a GIL.
 #pragma once
 
 #include <Python.h>
@@ -12,8 +11,8 @@ namespace python_adapter {
 
 #if defined(Py_GIL_DISABLED)
 
-// Zero-initialised. PyMutex, and no std::mutex: a thread that waits for one counts as detached, so
-// that the garbage collector can stop all threads while the holder is stopped as well.
+// Zero-initialised. A PyMutex and not a std::mutex: a thread that waits for it counts as detached,
+// so the garbage collector can stop all threads even while the holder is stopped.
 class GilSubstitute {
  public:
   void lock() noexcept { PyMutex_Lock(&mutex_); }

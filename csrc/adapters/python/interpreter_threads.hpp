@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that the main interpreter knows.
+// Iteration over the thread states of the main interpreter.
 #pragma once
 
 #include <Python.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids and names of tasks: see known_tasks.hpp. No task is kept alive: a weak reference says whether
-// what lies at an address is still the same one.
+// Ids and names of tasks: see known_tasks.hpp. Tasks are not kept alive: a weak reference detects
+// that another task was created at the same address.
 #include "adapters/python/known_tasks.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "adapters/python/gil_substitute.hpp"
 #include "adapters/python/name_bytes.hpp"
+#include "adapters/python/weak_reference.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 #include "fastprof/recorder/hot_path/task_switch.hpp"
 
@@ -21,11 +22,11 @@ namespace {
 
 struct KnownTask {
   PyObject* reference = nullptr;  // weak, without a callback
-  const Site* site = nullptr;     // a session name, valid while the epoch is
+  const Site* site = nullptr;     // a session name; valid while `epoch` is current
   uint64_t epoch = 0;             // State::name_epoch at the lookup
   uint32_t id = 0;
   uint32_t number = 0;
-  bool is_new = false;  // its name is that of its coroutine: it was being constructed
+  bool is_new = false;  // named after its coroutine, because it was being constructed
 };
 
 using Tasks = std::unordered_map<PyObject*, KnownTask>;
@@ -34,20 +35,16 @@ Tasks& known_tasks() {
   static auto* only = new Tasks;  // never destroyed: threads may run tasks at exit
   return *only;
 }
+// How a task of this type or a subclass says its state, without a lookup of the attribute `_state`,
+// which takes 250 instructions of a step; null: unknown. And the name of the state of one that has
+// not ended.
+PyTypeObject* g_task_type = nullptr;
+const PyGetSetDef* g_task_state = nullptr;
+PyObject* g_pending = nullptr;
+
 size_t g_sweep_at = 1024;  // number of entries at which those of dead tasks are removed
 
 GilSubstitute g_tasks_lock;
-
-bool refers_to(PyObject* reference, PyObject* task) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* found = nullptr;
-  if (PyWeakref_GetRef(reference, &found) < 0) PyErr_Clear();
-  Py_XDECREF(found);
-  return found == task;
-#else
-  return PyWeakref_GET_OBJECT(reference) == task;
-#endif
-}
 
 bool is_alive(PyObject* reference) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -57,7 +54,7 @@ bool is_alive(PyObject* reference) noexcept {
 #endif
 }
 
-// The text of a str object, which is released; empty without one.
+// Returns the text of a str object and releases the object; empty if it is null or not a str.
 std::string take_text(PyObject* text) {
   std::string storage, result;
   std::string_view bytes;
@@ -87,8 +84,9 @@ std::string name_of_coroutine(PyObject* coroutine) {
   return name.empty() ? Py_TYPE(coroutine)->tp_name : name;
 }
 
-// The name under which a task is shown, and the number behind it. A default name says nothing, so
-// that the coroutine's is shown; empty if that is gone, as it is once a task has ended.
+// Returns the name to record for a task, and in `number` that of a default name ("Task-12"). A
+// default name says nothing, so the coroutine's name is returned instead; empty if the coroutine is
+// gone, as it is once the task has ended.
 std::string name_of_task(PyObject* task, uint32_t& number) {
   number = 0;
   PyObject* given = PyObject_CallMethod(task, "get_name", nullptr);
@@ -98,7 +96,7 @@ std::string name_of_task(PyObject* task, uint32_t& number) {
   }
   const std::string name = take_text(given);
   number = default_number(name);
-  // Some versions of CPython name a task of a task factory "None" if it was given no name.
+  // Some versions of CPython name a task "None" if a task factory gave it no name.
   if (number == 0 && name != "None") return name;
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
   // get_coro() of CPython 3.12.1 and older crashes for an eager task that has ended.
@@ -124,7 +122,7 @@ void remove_dead(Tasks& tasks) noexcept {
   g_sweep_at = std::max<size_t>(1024, 2 * tasks.size());
 }
 
-// The entry of a task; made if it is new.
+// Returns the entry of a task, creating it if necessary.
 KnownTask& known(PyObject* task) {
   Tasks& tasks = known_tasks();
   const auto found = tasks.find(task);
@@ -163,16 +161,17 @@ bool record_task(PyObject* task, bool ended) noexcept {
   State* s = state();
   const HoldGilSubstitute hold(g_tasks_lock);
   try {
-    KnownTask entry = known(task);
+    KnownTask& kept = known(task);
     {
       NameUse use;
-      if (FASTPROF_LIKELY(!ended && !entry.is_new && entry.site != nullptr && use.begin(s) &&
-                          entry.epoch == load_relaxed(&s->name_epoch))) {
-        record_task_switch(entry.site, {entry.id, entry.number, false});
+      if (FASTPROF_LIKELY(!ended && !kept.is_new && kept.site != nullptr && use.begin(s) &&
+                          kept.epoch == load_relaxed(&s->name_epoch))) {
+        record_task_switch(kept.site, {kept.id, kept.number, false});
         return true;
       }
     }
-    // The name is read again at the end: many a task gets its name after its first step.
+    KnownTask entry = kept;  // the rest may run Python code, which may move or remove it
+    // The name is read again at the end: many tasks are named after their first step.
     const std::string name = name_of_task(task, entry.number);
     entry.is_new = false;
     {
@@ -210,15 +209,33 @@ bool record_new_task(PyObject* task, PyObject* coroutine) noexcept {
   }
 }
 
+void learn_task_state(PyTypeObject* type) noexcept {
+  PyObject* descriptor = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_state");
+  PyObject* pending = PyUnicode_InternFromString("PENDING");
+  if (descriptor != nullptr && pending != nullptr && Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) {
+    g_task_state = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
+    g_task_type = type;
+    g_pending = pending;
+    Py_INCREF(type);  // and the references to both objects are kept: the pointers lead into them
+    return;
+  }
+  PyErr_Clear();
+  Py_XDECREF(descriptor);
+  Py_XDECREF(pending);
+}
+
 bool is_task_done(PyObject* task) noexcept {
   static PyObject* attribute = PyUnicode_InternFromString("_state");
-  PyObject* state = PyObject_GetAttr(task, attribute);
+  const bool is_known = g_task_type != nullptr && PyObject_TypeCheck(task, g_task_type);
+  PyObject* state = FASTPROF_LIKELY(is_known) ? g_task_state->get(task, g_task_state->closure)
+                                              : PyObject_GetAttr(task, attribute);
   if (state == nullptr) {
     PyErr_Clear();
     return false;
   }
   const bool pending =
-      PyUnicode_Check(state) && PyUnicode_CompareWithASCIIString(state, "PENDING") == 0;
+      state == g_pending ||
+      (PyUnicode_Check(state) && PyUnicode_CompareWithASCIIString(state, "PENDING") == 0);
   Py_DECREF(state);
   return !pending;
 }

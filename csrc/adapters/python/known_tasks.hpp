@@ -9,18 +9,23 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Records that the calling thread runs this task, or (ended) that the task has ended, after which
-// it is forgotten. Returns false without memory. GIL; sets no error.
+// Records that the calling thread runs this task, or (ended) that the task has ended; its entry is
+// then removed. Returns false without memory. GIL; sets no error.
 bool record_task(PyObject* task, bool ended) noexcept;
 
 // Records that the calling thread runs a task that is being constructed, of which only the
 // coroutine is known (null: nothing). As record_task().
 bool record_new_task(PyObject* task, PyObject* coroutine) noexcept;
 
-// Whether an asyncio task (or future) has a result. GIL; sets no error.
+// Learns how tasks of a type say whether they have ended, which makes is_task_done() cheap for
+// them. Once, before the first step is recorded. GIL; sets no error.
+void learn_task_state(PyTypeObject* type) noexcept;
+
+// Returns whether an asyncio task or future is done: has a result or exception, or was cancelled.
+// GIL; sets no error.
 bool is_task_done(PyObject* task) noexcept;
 
-// Forgets all tasks. GIL.
+// Removes the entries of all tasks. GIL.
 void forget_tasks() noexcept;
 
 }  // namespace python_adapter

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function in the place of torch.nn.Module.__call__'s vectorcall function: see
-// module_calls.hpp.
+// The vectorcall function that replaces torch.nn.Module.__call__'s: see module_calls.hpp.
 #include "adapters/python/module_calls.hpp"
 
 #include <utility>
@@ -19,7 +18,7 @@ namespace python_adapter {
 namespace {
 
 GilSubstitute g_lock;
-uint32_t g_profiles = 0;  // that record calls of modules
+uint32_t g_profiles = 0;  // profiles that record calls of modules
 
 // Functions whose vectorcall function was replaced; owned. More than one if
 // torch.nn.Module.__call__ was another function when another profile began.
@@ -38,8 +37,8 @@ PyFunctionObject* function_of(PyObject* object) noexcept {
   return reinterpret_cast<PyFunctionObject*>(object);
 }
 
-// The interpreter's own way to call a function written in Python: _PyFunction_Vectorcall(), which
-// newer headers do not declare. Null without memory; sets no error.
+// Returns the interpreter's vectorcall function of Python functions: _PyFunction_Vectorcall(),
+// which recent headers do not declare. Null without memory; sets no error.
 vectorcallfunc find_ordinary_call() noexcept {
   auto* code = reinterpret_cast<PyObject*>(PyCode_NewEmpty("<fastprof>", "ordinary", 1));
   PyObject* globals = PyDict_New();
@@ -74,7 +73,7 @@ struct ModuleCall {
 
 // Begins the record of a call, and makes the module the innermost one of the thread.
 ModuleCall begin_call(State* s, PyObject* module) noexcept {
-  const StackInUse in_use;  // may run Python code, during which the last profile may end
+  const StackInUse in_use;  // may run Python code, in which the last profile may end
   name_thread_once();
   NameUse use;
   if (!use.begin(s)) return {};
@@ -89,7 +88,7 @@ ModuleCall begin_call(State* s, PyObject* module) noexcept {
   return {{slot, begin_to_keep(s, begin, false)}, names.site};
 }
 
-// (module, ...)
+// Called with (module, ...).
 PyObject* call_module(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
   State* s = state();
   PyObject* module = PyVectorcall_NARGS(flags) > 0 ? args[0] : nullptr;
@@ -109,7 +108,7 @@ void put_all_back() noexcept {
   std::vector<PyObject*> functions;
   functions.swap(replaced());
   for (PyObject* function : functions) {
-    // Otherwise somebody replaced ours, which that one may still call: it then records nothing.
+    // If another tool has replaced ours, it may still call it; ours then records nothing.
     if (function_of(function)->vectorcall == call_module) set_vectorcall(function, g_ordinary_call);
     Py_DECREF(function);
   }

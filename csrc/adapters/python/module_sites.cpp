@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of torch.nn.Module objects that are called: sites "nn.Module: Linear_0", numbered within
 // the class in the order of first calls, as PyTorch does, and the path of modules around a call.
-// Modules are not kept alive.
+// Modules are not kept alive: entries are found by address and checked by a weak reference.
 #include <new>
 #include <string>
 #include <string_view>
@@ -9,6 +9,7 @@
 
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/gil_substitute.hpp"
+#include "adapters/python/weak_reference.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -25,10 +26,10 @@ struct KnownModule {
 
 struct KnownModules {
   uint32_t users = 0;
-  bool outdated = false;                               // to be forgotten before the next name
+  bool outdated = false;                               // clear before the next name
   uint64_t name_epoch = 0;                             // of the sites
   std::unordered_map<PyObject*, KnownModule> modules;  // by address
-  std::unordered_map<std::string, uint32_t> count;     // of a class's modules
+  std::unordered_map<std::string, uint32_t> count;     // modules named so far, by class
 };
 
 KnownModules& known_modules() {
@@ -36,18 +37,6 @@ KnownModules& known_modules() {
   return *only;
 }
 GilSubstitute g_names_lock;
-
-bool refers_to(PyObject* reference, PyObject* object) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* target = nullptr;
-  if (PyWeakref_GetRef(reference, &target) < 0) PyErr_Clear();
-  const bool same = target == object;
-  Py_XDECREF(target);
-  return same;
-#else
-  return PyWeakref_GetObject(reference) == object;
-#endif
-}
 
 void forget_all(KnownModules& all) {
   std::unordered_map<PyObject*, KnownModule> modules;
@@ -58,10 +47,11 @@ void forget_all(KnownModules& all) {
 
 std::string class_of(PyObject* module) {
   std::string type = Py_TYPE(module)->tp_name;
-  return type.erase(0, type.rfind('.') + 1);  // types made in C have their module in it
+  return type.erase(0, type.rfind('.') + 1);  // names of types made in C include their module
 }
 
-// The names of a module; null without memory. The NameUse of the caller must be in effect.
+// Returns the entry of a module, creating it if necessary; null without memory. `use` must be in
+// effect.
 KnownModule* known_module(KnownModules& all, PyObject* module, NameUse& use) {
   const uint64_t epoch = load_relaxed(&state()->name_epoch);
   if (all.outdated || all.name_epoch != epoch) {

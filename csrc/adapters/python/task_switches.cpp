@@ -141,6 +141,7 @@ bool learn_task_steps(PyObject* task, PyObject* step, PyObject* wakeup) noexcept
   Py_INCREF(type);
   g_task_type = Py_TYPE(task);
   Py_INCREF(g_task_type);
+  learn_task_state(g_task_type);
   g_init = g_task_type->tp_init;
   g_wakeup_def = def;
   g_wakeup = def->ml_meth;

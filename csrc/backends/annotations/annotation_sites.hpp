@@ -15,14 +15,14 @@ namespace annotations {
 
 enum class PayloadType : uint8_t { none = 0, unsigned_integer = 1, integer = 2, real = 3 };
 
-// What an annotation has beside its name. Texts are interned or static.
+// Attributes of an annotation besides its name. Texts are interned or static.
 struct Attributes {
   const char* domain = nullptr;    // null: the default domain
   const char* category = nullptr;  // null: none
   bool has_color = false;
   PayloadType payload_type = PayloadType::none;
   uint32_t color = 0;    // 0xAARRGGBB
-  uint64_t payload = 0;  // the bits of a value of payload_type
+  uint64_t payload = 0;  // bits of a value of type payload_type
 
   // Index of the prototype with these attributes.
   FASTPROF_ALWAYS_INLINE size_t layout() const noexcept {

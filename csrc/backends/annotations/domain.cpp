@@ -5,6 +5,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -24,7 +25,8 @@ Names& names() noexcept {
 }  // namespace
 
 void LastingText::set(std::string_view text) {
-  // Former texts are not freed: another thread may be about to intern one.
+  // Previous texts are not freed: another thread may be interning one. Partners of both stores: the
+  // acquire loads in interned().
   text_.store(new std::string(text), std::memory_order_release);
   interned_.store(nullptr, std::memory_order_release);
 }
@@ -64,8 +66,11 @@ Domain& Domain::standard() noexcept {
   return domain;
 }
 
-void Domain::renew_in_child() noexcept {
-  new (&names().lock) std::mutex;
+void Domain::watch_forks() noexcept {
+  static ChildHandler handler;
+  // The list of domains is always consistent: a domain is complete before it is linked. standard()
+  // is made now because children call it.
+  handler.install([] { renew_guarded(names().lock, names().registered); }, names(), standard());
 }
 
 Category* Domain::find(uint32_t id) const noexcept {
@@ -91,7 +96,7 @@ void Domain::name_category(uint32_t id, std::string_view text) noexcept {
     else
       add(id, text);
   } catch (const std::bad_alloc&) {
-    // The category keeps its number.
+    // Without memory, the category is shown by its number.
   }
 }
 

@@ -14,12 +14,14 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
-// A text that is interned when it is first recorded: before that, no library may lead the recorder.
+// A text that is interned when it is first recorded, and not before: until a library leads the
+// recorder, there is no intern table.
 class LastingText {
  public:
   // Sets the text. The caller serialises the calls for one object.
   void set(std::string_view text);
-  // The interned text. Any thread; "" if there is none yet.
+  // Returns the interned text; "" if no text was set or no library leads the recorder yet. Any
+  // thread.
   const char* interned() const noexcept;
 
  private:
@@ -36,20 +38,21 @@ struct Category {
 
 class Domain {
  public:
-  // The domain of this name; the same object for the same name. Null if memory is exhausted. Any
+  // Returns the domain with this name, the same object each time. Null if memory is exhausted. Any
   // thread.
   static Domain* of_name(std::string_view name) noexcept;
-  // The domain of calls that name none.
+  // Returns the default domain, of calls that name no domain. Any thread.
   static Domain& standard() noexcept;
-  // Makes the lock of domains usable in a forked child.
-  static void renew_in_child() noexcept;
+  // Registers a handler for forked children, which renews the lock and the table of registered
+  // texts. Later calls do nothing. Any thread.
+  static void watch_forks() noexcept;
 
-  // The interned name; null for the default domain. Any thread.
+  // Returns the interned name; null for the default domain. Any thread.
   const char* name() const noexcept { return is_standard_ ? nullptr : name_.interned(); }
-  // Names a category; later records show the name. Any thread.
+  // Names a category for records made from now on. Any thread.
   void name_category(uint32_t id, std::string_view text) noexcept;
-  // The interned name of a category, by default its number; null for 0, which means none. Any
-  // thread.
+  // Returns the interned name of a category, or its number as text if it has no name; null for 0,
+  // which means no category. Any thread.
   const char* category(uint32_t id) noexcept;
 
  private:
@@ -72,8 +75,8 @@ struct RegisteredText {
   std::string text;
 };
 
-// The registered text with this content, which is never freed; null if memory is exhausted. Any
-// thread.
+// Returns the registered text with this content, which is never freed; null if memory is exhausted.
+// Any thread.
 const RegisteredText* register_text(std::string_view text) noexcept;
 
 }  // namespace annotations

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork handler: see fork.hpp.
+// The fork handlers: see fork.hpp.
 #include "backends/annotations/fork.hpp"
-
-#include <pthread.h>
 
 #include "backends/annotations/domain.hpp"
 #include "backends/annotations/started_ranges.hpp"
@@ -10,19 +8,11 @@
 
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
-namespace {
-
-void renew_in_child() noexcept {
-  Domain::renew_in_child();
-  StartedRanges::of_process().renew_in_child();
-  renew_thread_names_in_child();
-}
-
-}  // namespace
 
 void watch_forks() noexcept {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, &renew_in_child);
-  (void)registered;
+  Domain::watch_forks();
+  StartedRanges::watch_forks();
+  watch_forks_of_thread_names();
 }
 
 }  // namespace annotations

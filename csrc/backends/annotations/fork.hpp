@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forked child must renew: locks that another thread of the parent may have held.
+// Fork handlers of the annotations.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -7,7 +7,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
-// Registers the fork handler; later calls do nothing. Any thread.
+// Registers the fork handlers; later calls do nothing. Call it before the first annotation. Any
+// thread.
 void watch_forks() noexcept;
 
 }  // namespace annotations

@@ -32,7 +32,8 @@ bool ends_with(const std::string& text, const char* suffix) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The path, with the process id if a file there is younger than this recording.
+// Returns the path to write: with "%p" replaced, or with the process id appended if a file there is
+// newer than this recording.
 std::string path_to_write(const OwnRecording& recording) {
   std::string path = recording.path;
   const std::string pid = std::to_string(recording.pid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording that the injection library makes by itself, for programs that nobody else profiles.
+// The injection library's own recording, for programs that nothing else profiles.
 #pragma once
 
 #include "fastprof/base/config.hpp"

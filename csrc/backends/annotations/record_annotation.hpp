@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes records of a program's annotations: ranges of a thread, ranges that any thread may end, and
-// marks. No callbacks are called: an observer that emits ranges to a tool would receive its own.
+// Records a program's annotations: ranges of a thread, ranges that any thread may end, and marks.
+// RecordFunction callbacks are not called: an observer that emits ranges to a tool would receive
+// its own ranges again.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,14 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
-// The process's mask, if it may be that something records `wanted`, else 0.
+// Returns the process's mask if a session may record one of the categories `wanted`, else 0.
 FASTPROF_ALWAYS_INLINE uint32_t recording_mask(uint32_t wanted) noexcept {
   const uint32_t mask = load_relaxed(&state()->mask);
   return (mask & (wanted | mask_bit::special)) != 0 ? mask : 0;
 }
 
-// Begins a record of `site`, which is in `use`. args: words for its arguments, or null.
+// Begins a record of `site`, which the caller's NameUse keeps valid. args: its argument words;
+// null: none.
 FASTPROF_ALWAYS_INLINE OpenRange begin_record(uint32_t mask, const Site* site,
                                               const uint64_t* args) noexcept {
   State* s = state();
@@ -36,13 +38,13 @@ FASTPROF_ALWAYS_INLINE OpenRange begin_record(uint32_t mask, const Site* site,
 FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain,
                                          std::string_view name) noexcept {
   ThreadRanges& ranges = t_ranges;
-  name_this_thread_if_asked(ranges.seen_names);
+  apply_awaiting_name(ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, range_sites[0], name);
   return push_range(ranges, domain, begin_record(mask, site, nullptr), site);
 }
 
-// The same, with attributes.
+// As above, with attributes.
 FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain, std::string_view name,
                                          const Attributes& attributes) noexcept {
   const size_t layout = attributes.layout();
@@ -50,13 +52,13 @@ FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain, std:
   uint64_t words[kAttributeWords];
   put_attributes(attributes, words);
   ThreadRanges& ranges = t_ranges;
-  name_this_thread_if_asked(ranges.seen_names);
+  apply_awaiting_name(ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, range_sites[layout], name);
   return push_range(ranges, domain, begin_record(mask, site, words), site);
 }
 
-// Pushes a range while nothing records.
+// Pushes a range while nothing records, so that its pop finds it.
 FASTPROF_ALWAYS_INLINE int push_unrecorded(const void* domain) noexcept {
   if (!__atomic_load_n(&g_tracking, __ATOMIC_RELAXED)) return kNotTracked;
   return push_range(t_ranges, domain, OpenRange{}, nullptr);
@@ -68,7 +70,7 @@ inline AsyncHandle start_recorded(uint32_t mask, std::string_view name,
   const size_t layout = attributes.layout();
   uint64_t words[kAttributeWords];
   put_attributes(attributes, words);
-  name_this_thread_if_asked(t_ranges.seen_names);
+  apply_awaiting_name(t_ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, async_sites[layout], name);
   const OpenRange open = begin_record(mask, site, layout == 0 ? nullptr : words);
@@ -81,7 +83,7 @@ inline void mark_recorded(std::string_view name, const Attributes& attributes) n
   const size_t layout = attributes.layout();
   uint64_t words[kAttributeWords] = {};
   put_attributes(attributes, words);
-  name_this_thread_if_asked(t_ranges.seen_names);
+  apply_awaiting_name(t_ranges.seen_names);
   NameUse use;
   record_instant(*session_site(use, mark_sites[layout], name), 0, layout == 0 ? nullptr : words);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of ranges that a program has started and not ended yet, by number: NVTX's start/end ranges
-// and ITT's overlapped tasks, which may end on another thread.
+// StartedRanges: table, by number, of the ranges that a program has started and not ended: NVTX's
+// start/end ranges and ITT's overlapped tasks, which may end on another thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/hot_path/range.hpp"
 
@@ -22,25 +23,31 @@ class StartedRanges {
     static StartedRanges& all = *new StartedRanges;
     return all;
   }
-  // Makes the lock usable in a forked child, whose parent may have held it on another thread, and
-  // discards the parent's ranges.
-  void renew_in_child() noexcept {
-    new (&lock_) std::mutex;
-    ranges_.clear();
+  // Registers a handler for forked children, which discards the parent's ranges. Another thread of
+  // the parent may have held the lock and been changing the table, so the table is leaked. Later
+  // calls do nothing.
+  static void watch_forks() noexcept {
+    static ChildHandler handler;
+    handler.install(
+        [] {
+          renew_lock(of_process().lock_);
+          new (&of_process().ranges_) std::unordered_map<uint64_t, AsyncHandle>;
+        },
+        of_process());
   }
 
-  // Keeps a range; returns its number, never 0. 0 if memory is exhausted: the range stays open.
+  // Stores a range. Returns its number; 0 if memory is exhausted: the range then never ends.
   uint64_t add(const AsyncHandle& range) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     const uint64_t number = ++last_;
     return put(number, range) ? number : 0;
   }
-  // Keeps a range under a number that the program chose; replaces an equal one.
+  // Stores a range under a number chosen by the program, replacing a range with the same number.
   void add_as(uint64_t number, const AsyncHandle& range) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     put(number, range);
   }
-  // Removes a range; an empty handle for an unknown number.
+  // Removes and returns a range; an empty handle if the number is unknown.
   AsyncHandle take(uint64_t number) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     const auto found = ranges_.find(number);

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/recorder/state/lock.hpp"
@@ -70,9 +71,14 @@ uint32_t take_awaiting_name() noexcept {
   return seen;
 }
 
-void renew_thread_names_in_child() noexcept {
-  new (&awaiting().lock) std::mutex;
-  awaiting().by_tid.clear();
+void watch_forks_of_thread_names() noexcept {
+  static ChildHandler handler;
+  handler.install(
+      [] {
+        renew_lock(awaiting().lock);
+        new (&awaiting().by_tid) std::map<uint32_t, std::string>;  // leaked: it may be inconsistent
+      },
+      awaiting());
 }
 
 }  // namespace annotations

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-thread stack of ranges that were pushed by a program and not popped yet. Once something has
-// recorded, entries are also kept while nothing records, so that a pop always ends the range that
-// its push began.
+// Per-thread stack of the ranges that a program has pushed and not popped. Once something has
+// recorded, ranges pushed while nothing records are kept as well, so that a pop always ends the
+// range of its own push.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,26 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
-// A pushed range. `domain`: identity of the domain in which it was pushed; each has its own stack,
-// as far as the program can see.
+// A pushed range. `domain`: identity of its domain. Each domain has a stack of its own in NVTX's
+// terms, although all domains share this one.
 struct PushedRange {
   OpenRange open;  // null slot: not recorded
   const Site* site;
   const void* domain;
-  uint32_t level;  // ranges below it in its domain
+  uint32_t level;  // number of ranges below it in its domain
 };
 
 constexpr int kNoRange = -1;     // a pop without a push
 constexpr int kNotTracked = -2;  // NVTX_NO_PUSH_POP_TRACKING
 
-// Whether a range was ever recorded (relaxed). Before that, no push needs an entry: its pop finds
-// no entry, or those of ranges inside it are gone.
+// Whether a range was ever recorded. Before that, a push needs no entry: its pop finds either no
+// entry, or an outer range whose inner ranges have all ended. Relaxed: set by the thread that
+// pushes; another thread that reads false has no entries.
 inline bool g_tracking = false;
 
-// Trivial, so that its thread-local instance needs no constructor and no guard; small, so that it
-// fits into the static thread-local storage that the C library keeps for libraries loaded late.
+// The calling thread's stack. Trivial, so that its thread-local instance needs neither constructor
+// nor guard; small, so that it fits into the static thread-local storage that the C library
+// reserves for libraries loaded late.
 struct ThreadRanges {
   PushedRange* entries;
   uint32_t depth;
@@ -47,7 +49,7 @@ struct EntriesOwner {
   }
 };
 
-// Makes room for one more entry. False if memory is exhausted.
+// Grows the stack. Returns false if memory is exhausted.
 FASTPROF_COLD inline bool grow(ThreadRanges& ranges) noexcept {
   static thread_local EntriesOwner owner;
   (void)owner;
@@ -61,7 +63,7 @@ FASTPROF_COLD inline bool grow(ThreadRanges& ranges) noexcept {
   return true;
 }
 
-// The level of a range that is pushed onto others of several domains.
+// Returns the level of a new range when the innermost range is of another domain.
 FASTPROF_COLD inline uint32_t level_below(ThreadRanges& ranges, const void* domain) noexcept {
   for (uint32_t i = ranges.depth; i-- != 0;)
     if (ranges.entries[i].domain == domain) return ranges.entries[i].level + 1;

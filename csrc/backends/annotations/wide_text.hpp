@@ -10,7 +10,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
-// Returns the text in UTF-8; null gives "". Values that are no code point become U+FFFD. May throw
+// Returns the text in UTF-8; "" for null. Values that are not code points become U+FFFD. May throw
 // std::bad_alloc.
 inline std::string utf8_of(const wchar_t* text) {
   static_assert(sizeof(wchar_t) == 4, "UTF-32");

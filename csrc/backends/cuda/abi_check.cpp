@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not part of the library: compiled by a test against NVIDIA's genuine headers, of several versions
-// of CUDA, to prove cupti_abi.hpp. It compiles or it does not.
+// Compile-time check of cupti_abi.hpp. Not part of the library: a test compiles it against NVIDIA's
+// headers of several CUDA versions; any difference is a compile error.
 #include <cupti.h>
+#if CUPTI_API_VERSION >= 130000
+#define GENUINE_MARKER_DATA CUpti_ActivityMarkerData2
+#else
+#define GENUINE_MARKER_DATA CUpti_ActivityMarkerData
+#endif
 
 #include <utility>
 
@@ -92,6 +97,20 @@ SAME(SyncRecord, CUpti_ActivitySynchronization, context_id, contextId);
 SAME(SyncRecord, CUpti_ActivitySynchronization, stream_id, streamId);
 SAME(SyncRecord, CUpti_ActivitySynchronization, event_id, cudaEventId);
 
+SAME(MarkerRecord, CUpti_ActivityMarker2, flags, flags);
+SAME(MarkerRecord, CUpti_ActivityMarker2, timestamp, timestamp);
+SAME(MarkerRecord, CUpti_ActivityMarker2, id, id);
+SAME(MarkerRecord, CUpti_ActivityMarker2, object_kind, objectKind);
+SAME(MarkerRecord, CUpti_ActivityMarker2, object, objectId);
+SAME(MarkerRecord, CUpti_ActivityMarker2, name, name);
+SAME(MarkerRecord, CUpti_ActivityMarker2, domain, domain);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, flags, flags);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, id, id);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, payload_kind, payloadKind);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, payload, payload);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, color, color);
+SAME(MarkerDataRecord, GENUINE_MARKER_DATA, category, category);
+
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, correlation_id, correlationId);
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, context_id, contextId);
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, stream_id, streamId);
@@ -140,6 +159,15 @@ static_assert(offsetof(CUpti_ActivityObjectKindId, pt.threadId) == 4, "object[1]
 
 #define EQUAL(ours, theirs) static_assert(static_cast<uint32_t>(theirs) == ours, #theirs)
 EQUAL(own::result::success, CUPTI_SUCCESS);
+EQUAL(own::marker_flag::instant, CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS);
+EQUAL(own::marker_flag::start, CUPTI_ACTIVITY_FLAG_MARKER_START);
+EQUAL(own::marker_flag::end, CUPTI_ACTIVITY_FLAG_MARKER_END);
+EQUAL(own::marker_flag::has_color, CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB);
+EQUAL(own::marker_value::float64, CUPTI_METRIC_VALUE_KIND_DOUBLE);
+EQUAL(own::marker_value::uint64, CUPTI_METRIC_VALUE_KIND_UINT64);
+EQUAL(own::marker_value::int64, CUPTI_METRIC_VALUE_KIND_INT64);
+EQUAL(own::kind::marker, CUPTI_ACTIVITY_KIND_MARKER);
+EQUAL(own::kind::marker_data, CUPTI_ACTIVITY_KIND_MARKER_DATA);
 EQUAL(own::result::max_limit_reached, CUPTI_ERROR_MAX_LIMIT_REACHED);
 EQUAL(own::result::invalid_parameter, CUPTI_ERROR_INVALID_PARAMETER);
 EQUAL(own::result::not_initialized, CUPTI_ERROR_NOT_INITIALIZED);

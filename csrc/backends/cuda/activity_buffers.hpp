@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ActivityBuffers: memory that CUPTI fills with records. CUPTI asks for buffers and returns them on
-// threads of its own, at any time, also while the process exits.
+// ActivityBuffers: memory that CUPTI fills with records. CUPTI requests and returns buffers on its
+// own threads, at any time, also while the process exits.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,16 @@ class ActivityBuffers {
  public:
   static constexpr size_t kBufferBytes = size_t{4} << 20;
 
-  // Bound of the memory of filled buffers that nobody has taken yet and that collections hold.
+  // max_bytes: bound of the memory of filled buffers, whether not yet taken or held by collections.
   explicit ActivityBuffers(uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // A fresh buffer; null if there is no memory.
+  // Returns a new buffer of kBufferBytes bytes; null if memory is exhausted.
   static uint8_t* request() noexcept {
     return static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
   }
 
-  // Takes a buffer over, unless that would exceed the bound: then it returns false, and the buffer
-  // stays the caller's. CUPTI returns buffers with a few records, too, which are made to fit.
+  // Takes ownership of a filled buffer. Returns false, and leaves the buffer to the caller, if that
+  // would exceed the bound. Buffers that are less than half full are shrunk.
   bool complete(std::unique_ptr<uint8_t, FreeMemory>& memory, size_t valid_bytes) {
     if (valid_bytes == 0) return true;
     const std::lock_guard<std::mutex> hold(lock_);
@@ -58,7 +58,7 @@ class ActivityBuffers {
     return true;
   }
 
-  // The buffers that were filled since the last call, in order of completion.
+  // Returns the buffers filled since the last call, in order of completion.
   std::vector<SharedBuffer> take() {
     const std::lock_guard<std::mutex> hold(lock_);
     return std::exchange(filled_, {});

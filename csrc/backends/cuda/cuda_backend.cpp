@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One subscription to CUPTI for all collections of the process: it begins with the first and ends
-// with the last of them, so that nothing is instrumented while nobody collects.
+// The CUDA backend: one subscription to CUPTI serves all collections of the process. It begins with
+// the first and ends with the last of them, so that nothing is instrumented while no collection is
+// open.
 #include "backends/cuda/cuda_backend.hpp"
 
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda/queue_names.hpp"
 #include "backends/cuda/record_reader.hpp"
+#include "core/named_objects.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
@@ -36,7 +39,8 @@ uint64_t max_bytes() {
   return chosen != 0 ? chosen : uint64_t{1} << 30;
 }
 
-// Trace types -> what is listed. A user annotation is made of the work of a range.
+// Trace types and the `listed` bits that they request. User annotations are derived from the work
+// of a range.
 constexpr std::pair<const char*, uint32_t> kTypes[] = {
     {"kernel", listed::kernel},        {"concurrent_kernel", listed::kernel},
     {"gpu_memcpy", listed::memcpy},    {"gpu_memset", listed::memset},
@@ -45,13 +49,14 @@ constexpr std::pair<const char*, uint32_t> kTypes[] = {
     {"gpu_memory", listed::memory},    {"unified_memory", listed::unified_memory}};
 constexpr const char* kAnnotation = "gpu_user_annotation";
 
-// CUPTI's kinds of records -> bit.
+// CUPTI's kinds of records and their `listed` bits.
 constexpr std::pair<uint32_t, uint32_t> kKinds[] = {
     {kind::concurrent_kernel, listed::kernel}, {kind::memcpy, listed::memcpy},
     {kind::memcpy2, listed::memcpy},           {kind::memset, listed::memset},
     {kind::runtime, listed::runtime},          {kind::driver, listed::driver},
     {kind::synchronization, listed::sync},     {kind::cuda_event, listed::sync},
-    {kind::overhead, listed::overhead},        {kind::memory2, listed::memory},
+    {kind::overhead, listed::overhead},        {kind::marker, listed::marker},
+    {kind::marker_data, listed::marker},       {kind::memory2, listed::memory},
     {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory}};
 
 bool annotates(const std::vector<std::string>& types) {
@@ -65,10 +70,17 @@ uint32_t kinds_of(const std::vector<std::string>& types) {
       if (type == name) kinds |= bit;
   if (annotates(types) && (kinds & (listed::kernel | listed::memcpy | listed::memset)) == 0)
     kinds |= listed::kernel;
-  // Work is linked to the range that launched it by the call that did, which is therefore needed.
+  // The launching call links work to the range that contains it, so calls are needed as well.
   if ((kinds & (listed::kernel | listed::memcpy | listed::memset)) != 0)
     kinds |= listed::runtime | listed::driver;
   return kinds;
+}
+
+// Whether NVTX hands the program's ranges to CUPTI, which makes markers of them. Each copy of NVTX
+// has one tool: with fastprof's injection library there are no markers.
+bool nvtx_reaches_cupti() {
+  const char* const path = std::getenv(kNvtxVariable);
+  return path != nullptr && std::string(path).find("libcupti") != std::string::npos;
 }
 
 class CudaBackend final : public DeviceBackend {
@@ -99,6 +111,8 @@ class CudaBackend final : public DeviceBackend {
     deliver();  // what was recorded before belongs to the other collections
     Collection collection;
     collection.kinds = kinds_of(request.types);
+    if ((collection.kinds & listed::runtime) != 0 && nvtx_reaches_cupti())
+      collection.kinds |= listed::marker;
     collection.annotates = annotates(request.types);
     collection.dropped_before = count_dropped();
     collection.refused_before = count_refused();
@@ -118,7 +132,7 @@ class CudaBackend final : public DeviceBackend {
       const auto at = collections_.find(number);
       if (at == collections_.end())
         raise<StateError>("this collection of CUDA activities has ended already");
-      // The driver's work first: records of work that has not ended are not in any buffer.
+      // Complete the driver's work first: records of unfinished work are not in any buffer.
       if (library_->context_synchronize != nullptr) library_->context_synchronize();
       check(library_->flush_all(cupti::kFlushForced), "the records could not be flushed", problems);
       deliver();
@@ -134,7 +148,7 @@ class CudaBackend final : public DeviceBackend {
         disable_unused();
       }
     }
-    return read(portion, problems);
+    return read(portion, problems, true);
   }
 
   Activities collect_so_far(uint64_t number, std::vector<std::string>& problems) override {
@@ -144,12 +158,13 @@ class CudaBackend final : public DeviceBackend {
       const std::lock_guard<std::mutex> hold(lock_);
       const auto at = collections_.find(number);
       if (at == collections_.end()) return {};
-      // Buffers with a record that is not complete stay with CUPTI: the record would be lost.
+      // Not forced: a buffer with an incomplete record stays with CUPTI; a forced flush would lose
+      // the record.
       check(library_->flush_all(0), "the records could not be flushed", problems);
       deliver();
       take_portion(at->second, portion);
     }
-    Activities found = read(portion, problems);
+    Activities found = read(portion, problems, false);
     const std::lock_guard<std::mutex> hold(lock_);
     const auto at = collections_.find(number);
     if (at != collections_.end()) at->second.earlier = std::move(portion.earlier);
@@ -175,16 +190,16 @@ class CudaBackend final : public DeviceBackend {
   struct Collection {
     uint32_t kinds = 0;
     bool annotates = false;
-    std::vector<std::string> problems;  // of its begin
+    std::vector<std::string> problems;  // reported when it began
     ClockReading begin;
     int64_t begin_ns = 0;
     uint64_t dropped_before = 0, refused_before = 0;
     std::vector<SharedBuffer> buffers;
-    cupti::EarlierRecords earlier;  // of portions that have been read
+    cupti::EarlierRecords earlier;  // from portions already read
   };
 
-  // Buffers of a collection that are read without lock_, which launches of the program may wait for
-  // meanwhile, and what reading them takes.
+  // Buffers of a collection, and the data needed to read them without lock_, for which launches of
+  // the program may wait.
   struct Portion {
     std::vector<SharedBuffer> buffers;
     cupti::EarlierRecords earlier;
@@ -212,7 +227,8 @@ class CudaBackend final : public DeviceBackend {
     portion.refused = refused - std::exchange(collection.refused_before, refused);
   }
 
-  Activities read(Portion& portion, std::vector<std::string>& problems) {
+  // ends: whether this is the last portion.
+  Activities read(Portion& portion, std::vector<std::string>& problems, bool ends) {
     const ClockLine clock =
         portion.own_clock ? ClockLine()
                           : ClockLine::between(portion.begin, portion.until, portion.ticks_per_ns);
@@ -220,8 +236,14 @@ class CudaBackend final : public DeviceBackend {
     reader.follow(portion.earlier);
     for (const SharedBuffer& buffer : portion.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
-    Activities activities = reader.take(unplaced);
+    const uint64_t until = portion.own_clock ? portion.until.ticks : portion.until.theirs;
+    Activities activities = reader.take(unplaced, ends ? until : 0);
+    if (reader.emitted_markers() != 0)
+      problems.push_back(std::to_string(reader.emitted_markers()) +
+                         " ranges that NVTX handed to CUPTI were left out, because emit_nvtx sent "
+                         "fastprof's own there at the time");
     portion.earlier = reader.leave();
+    QueueNames(problems).apply(activities);
     activities.annotates = portion.annotates;
     activities.dropped = portion.dropped + portion.refused + unplaced;
     if (portion.refused != 0)
@@ -231,9 +253,9 @@ class CudaBackend final : public DeviceBackend {
     return activities;
   }
 
-  // Whether CUPTI was used by a process that this one was forked from: neither its threads exist
-  // here nor is it known whether lock_ is held. Touch nothing then. The first process that uses
-  // CUPTI is its owner; its ancestors may have registered the backend.
+  // Returns whether CUPTI was first used by a process from which this one was forked. CUPTI's
+  // threads do not exist here, and lock_ may be held forever: touch nothing then. The first process
+  // that uses CUPTI owns it; its ancestors may have registered the backend.
   bool in_forked_child() noexcept {
     const pid_t own = ::getpid();
     pid_t user = 0;
@@ -242,11 +264,11 @@ class CudaBackend final : public DeviceBackend {
   static constexpr const char* kForked =
       "CUDA cannot be used in a forked child: start the child with the method spawn";
 
-  // CUPTI's buffer callbacks have no argument of ours.
+  // CUPTI's buffer callbacks have no user argument.
   static inline CudaBackend* only_ = nullptr;
 
-  // CUPTI calls these on its threads. They only hand buffers over, and use no lock of ours that is
-  // held while CUPTI is called.
+  // CUPTI calls these on its own threads. They only pass buffers on, and take no lock that is held
+  // while CUPTI is called.
   static void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
     *buffer = ActivityBuffers::request();
     *size = *buffer != nullptr ? ActivityBuffers::kBufferBytes : 0;
@@ -273,8 +295,8 @@ class CudaBackend final : public DeviceBackend {
     });
   }
 
-  // Whether CUPTI accepts us as its client. Subscribing is what finds out that another tool uses
-  // it.
+  // Returns whether CUPTI accepts this process as its client; only subscribing shows whether
+  // another tool uses it. Sets `reason` otherwise.
   bool subscribe(std::string& reason) {
     library_ = cupti::load_cupti(libraries_, reason);
     if (library_ == nullptr) return false;
@@ -322,7 +344,7 @@ class CudaBackend final : public DeviceBackend {
     for (const auto& [activity, bit] : kKinds) {
       if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
       const cupti::Result code = library_->enable(activity);
-      // Older versions do not know all kinds, but these.
+      // Older versions reject some kinds. These two are in all versions.
       if (activity == kind::concurrent_kernel)
         check(code, "kernels are not recorded", collection.problems);
       if (activity == kind::runtime)
@@ -331,7 +353,7 @@ class CudaBackend final : public DeviceBackend {
     enabled_ |= kinds;
   }
 
-  // Chooses the counters of managed memory. Many devices and systems have none of them.
+  // Selects the counters of managed memory, which many devices and systems lack.
   void configure_unified_memory(Collection& collection) {
     constexpr uint32_t counters[] = {cupti::unified::htod,           cupti::unified::dtoh,
                                      cupti::unified::cpu_page_fault, cupti::unified::gpu_page_fault,
@@ -355,18 +377,18 @@ class CudaBackend final : public DeviceBackend {
     enabled_ &= wanted;
   }
 
-  // Records that CUPTI had no buffer for, in this process so far. CUPTI counts from its last
-  // answer.
+  // Returns the number of records that CUPTI dropped for lack of a buffer, in this process so far.
+  // CUPTI counts from its last answer.
   uint64_t count_dropped() {
     size_t dropped = 0;
     if (library_->dropped_records(nullptr, 0, &dropped) == result::success) dropped_ += dropped;
     return dropped_;
   }
 
-  // Records that we had no room for, in this process so far.
+  // Returns the number of records refused because the bound was reached, in this process so far.
   uint64_t count_refused() const noexcept { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
 
-  // Gives what CUPTI has filled since the last time to all collections.
+  // Passes the buffers filled since the last call to all collections.
   void deliver() {
     for (const SharedBuffer& buffer : buffers_.take())
       for (auto& [number, collection] : collections_) collection.buffers.push_back(buffer);
@@ -384,8 +406,8 @@ class CudaBackend final : public DeviceBackend {
   const CuptiLibrary* library_ = nullptr;
   void* subscriber_ = nullptr;
   uint32_t enabled_ = 0;
-  bool own_clock_ = false;          // CUPTI's stamps are ours
-  bool kernel_thread_ids_ = false;  // CUPTI's threads have the kernel's ids
+  bool own_clock_ = false;          // CUPTI's timestamps come from timestamp()
+  bool kernel_thread_ids_ = false;  // CUPTI reports the kernel's thread ids
   uint64_t last_ = 0;
   uint64_t dropped_ = 0;
   uint64_t refused_ = 0;  // records for which there was no room; relaxed atomic

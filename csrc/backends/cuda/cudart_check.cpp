@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not part of the library: compiled by a test against NVIDIA's genuine header of the runtime, of
-// several versions of CUDA, to prove cudart_library.hpp.
+// Compile-time check of cudart_library.hpp. Not part of the library: a test compiles it against the
+// header of NVIDIA's runtime, of several CUDA versions.
 #include <cuda_runtime_api.h>
 
 #include <type_traits>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads libcudart, and finds PyTorch's current stream: see cudart_library.hpp.
 #include "backends/cuda/cudart_library.hpp"
 
 #include <dlfcn.h>
@@ -43,13 +44,13 @@ struct TorchStreams {
   Stream (*handle)(const TorchStream*) = nullptr;   // c10::cuda::CUDAStream::stream
 };
 
-// PyTorch's functions, from when its library is loaded; null before.
+// Returns PyTorch's functions once its library is loaded; null before.
 const TorchStreams* torch_streams() {
   static std::atomic<const TorchStreams*> found{nullptr};
   if (const TorchStreams* const known = found.load(std::memory_order_acquire)) return known;
   void* const handle = ::dlopen("libc10_cuda.so", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (handle == nullptr) return nullptr;
-  auto* const streams = new TorchStreams;  // of the process; two threads may find it at once
+  auto* const streams = new TorchStreams;  // never freed; two threads may both make one
   if (!find_function(handle, "_ZN3c104cuda20getCurrentCUDAStreamEa", streams->current) ||
       !find_function(handle, "_ZNK3c104cuda10CUDAStream6streamEv", streams->handle)) {
     delete streams;

@@ -27,8 +27,8 @@ constexpr Result success = 0, invalid_parameter = 1, max_limit_reached = 12, not
 // CUpti_ActivityKind.
 namespace kind {
 constexpr uint32_t memcpy = 1, memset = 2, driver = 4, runtime = 5, concurrent_kernel = 10,
-                   overhead = 17, memcpy2 = 22, unified_memory = 25, cuda_event = 36,
-                   synchronization = 38, memory2 = 49, memory_pool = 50;
+                   marker = 12, marker_data = 13, overhead = 17, memcpy2 = 22, unified_memory = 25,
+                   cuda_event = 36, synchronization = 38, memory2 = 49, memory_pool = 50;
 }
 
 // CUpti_ActivityUnifiedMemoryCounterKind and ...Scope.
@@ -41,6 +41,14 @@ constexpr uint32_t all_devices = 2;
 // CUpti_ActivitySynchronizationType.
 namespace synchronization {
 constexpr uint32_t event = 1, stream_wait_event = 2, stream = 3, context = 4;
+}
+
+// CUpti_ActivityFlag of markers and of their data; CUpti_MetricValueKind.
+namespace marker_flag {
+constexpr uint32_t instant = 1, start = 2, end = 4, has_color = 2;
+}
+namespace marker_value {
+constexpr uint32_t float64 = 0, uint64 = 1, int64 = 4;
 }
 
 // CUpti_CallbackDomain.
@@ -162,6 +170,25 @@ struct FASTPROF_CUPTI_RECORD OverheadRecord {
   uint32_t kind, overhead_kind, object_kind;
   uint32_t object[3];
   uint64_t start, end;
+};
+
+// CUpti_ActivityMarker2: an instant, or one end of a range, that the program has reported by NVTX.
+struct FASTPROF_CUPTI_RECORD MarkerRecord {
+  uint32_t kind, flags;
+  uint64_t timestamp;
+  uint32_t id, object_kind;
+  uint32_t object[3];
+  uint32_t pad;
+  const char* name;    // null at the end of a range
+  const char* domain;  // null: the default domain
+};
+
+// CUpti_ActivityMarkerData: further attributes of a marker. Its payload has no value without a
+// kind.
+struct FASTPROF_CUPTI_RECORD MarkerDataRecord {
+  uint32_t kind, flags, id, payload_kind;
+  uint64_t payload;
+  uint32_t color, category;
 };
 
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads libcupti: see cupti_library.hpp.
 #include "backends/cuda/cupti_library.hpp"
 
 #include <dlfcn.h>
 
+#include <iterator>
 #include <mutex>
 
 #include "backends/cuda/library_search.hpp"
+#include "core/named_objects.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
@@ -38,7 +41,7 @@ std::string bind(void* handle, CuptiLibrary& library) {
   return missing;
 }
 
-// Looks for the driver's library again, which a program may load after CUPTI was.
+// Looks for the driver's library, again at each call: a program may load it after CUPTI.
 void find_driver(CuptiLibrary& library) {
   if (library.context_synchronize != nullptr) return;
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -68,8 +71,8 @@ const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::
   const std::lock_guard<std::mutex> hold(only->lock);
   if (!only->tried) {
     const cuda::LibrarySearch search{
-        "FASTPROF_CUPTI_LIBRARY",
-        {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"},
+        devices::kCuptiVariable,
+        {std::begin(devices::kCuptiSonames), std::end(devices::kCuptiSonames)},
         candidates,
         {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so"},
         "libcupti",

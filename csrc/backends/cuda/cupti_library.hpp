@@ -10,8 +10,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// Functions of libcupti and of the driver's library. Optional ones are null where the version has
-// none.
+// Functions of libcupti and of the driver's library. Optional ones are null if the version lacks
+// them.
 struct CuptiLibrary {
   std::string path;  // of libcupti; empty: not loaded
   uint32_t version = 0;
@@ -42,10 +42,10 @@ struct CuptiLibrary {
 };
 
 // Loads libcupti, once in a process, in this order: the file named by FASTPROF_CUPTI_LIBRARY
-// (empty: none is wanted); the one that the process has loaded already, since two copies would be
-// two clients of a driver that accepts one; `candidates` (of NVIDIA's Python packages); the toolkit
-// that CUDA_HOME or CUDA_PATH names; what the loader finds. The library is never unloaded. Returns
-// null and the reason if there is none. Any thread.
+// (empty: disabled); the copy that the process has already loaded, because two copies would be two
+// clients of a driver that accepts one; `candidates` (paths in NVIDIA's Python packages); the
+// toolkit at CUDA_HOME or CUDA_PATH; what the loader finds. The library is never unloaded. Returns
+// null and sets `problem` if there is none. Any thread.
 const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::string& problem);
 
 }  // namespace cupti

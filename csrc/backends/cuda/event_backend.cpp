@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a collection is open, a callback of all RecordFunctions records an event on the current
-// stream at the begin and end of each range. timed_ranges.cpp makes rows of them.
+// The backend "CUDA events": while a collection is open, a callback of all RecordFunctions records
+// an event on the current stream at the begin and end of each range. timed_ranges.cpp converts them
+// to rows.
 #include "backends/cuda/event_backend.hpp"
 
 #include <map>
@@ -140,7 +141,7 @@ class EventBackend final : public DeviceBackend {
     if (begin_ticks == 0 || open.thread != platform::thread_id()) return;
     int device = -1;
     const std::shared_ptr<RecordedEvent> end = only_->pool_->record(&device);
-    // Of different devices or streams, events have no common time.
+    // Events of different devices or streams have no common time.
     if (end == nullptr || end->device != open.begin->device || end->stream != open.begin->stream)
       return;
     only_->add(
@@ -165,7 +166,7 @@ class EventBackend final : public DeviceBackend {
     return collections_.empty();
   }
 
-  // Takes a collection out and, with the last one, the callback; null for an unknown number.
+  // Removes a collection, and the callback with the last one. Returns null for an unknown number.
   std::unique_ptr<Collection> remove(uint64_t number) {
     std::unique_ptr<Collection> found;
     {
@@ -189,7 +190,7 @@ class EventBackend final : public DeviceBackend {
   std::string last_problem_;
   CallbackHandle callback_ = kInvalidCallbackHandle;
   uint64_t last_ = 0;
-  uint64_t ends_ = 0;  // relaxed atomic; order matters in a thread only
+  uint64_t ends_ = 0;  // relaxed atomic: compared only between ranges of one thread
 };
 
 }  // namespace

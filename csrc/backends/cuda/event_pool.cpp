@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Recording and reuse of CUDA events: see event_pool.hpp.
 #include "backends/cuda/event_pool.hpp"
 
 #include <new>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EventPool: CUDA events that are recorded on the current stream and used again.
+// EventPool: reusable CUDA events, recorded on the current stream.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cuda {
 
-// An event that was recorded. Its destruction gives it back to the pool.
+// A recorded event. Its destructor returns the event to the pool.
 struct RecordedEvent {
   Event event = nullptr;
   int device = -1;
@@ -38,7 +38,8 @@ class EventPool {
   // text, if they belong to different devices or CUDA fails.
   double elapsed_us(const RecordedEvent& begin, const RecordedEvent& end) const;
 
-  // Of record(), so far. Those during a capture are no failures.
+  // Numbers of record() calls so far that failed, and that were skipped because the stream was
+  // being captured. Relaxed: only for reports.
   uint64_t failures() const noexcept { return __atomic_load_n(&failures_, __ATOMIC_RELAXED); }
   uint64_t captured() const noexcept { return __atomic_load_n(&captured_, __ATOMIC_RELAXED); }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// DeviceStubs on CUDA events: see event_stubs.hpp.
 #include "backends/cuda/event_stubs.hpp"
 
 #include <unistd.h>
@@ -20,7 +21,7 @@ class EventStubs final : public DeviceStubs {
 
   void record(int32_t* device_index, DeviceEvent* event, int64_t* cpu_ns) const override {
     EventPool& events = pool();
-    // The work before the event was submitted before this: the CPU's time must not be later.
+    // Read before the event is recorded: the CPU time must not be later than the event.
     *cpu_ns = platform::monotonic_ns();
     int device = -1;
     std::shared_ptr<RecordedEvent> recorded = events.record(&device);
@@ -33,7 +34,7 @@ class EventStubs final : public DeviceStubs {
                              *static_cast<const RecordedEvent*>(end.get()));
   }
 
-  // Annotations are what the stubs of NVTX are for.
+  // Annotations are emitted by the stubs of NVTX.
   void mark(const char*) const override {}
   void range_push(const char*) const override {}
   void range_pop() const override {}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names and argument texts of CUDA activities: see launch_text.hpp.
 #include "backends/cuda/launch_text.hpp"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits) 
     return std::string("\"") + name + "\":[" + std::to_string(a) + "," + std::to_string(b) + "," +
            std::to_string(c) + "]";
   };
-  // 0 unless a client of CUPTI has asked for latency timestamps, as in Kineto's traces.
+  // 0 unless a client of CUPTI has enabled latency timestamps, as in Kineto's traces.
   std::string text = "{\"queued\":" + std::to_string(kernel.queued);
   text += ",\"registers per thread\":" + std::to_string(kernel.registers_per_thread);
   text += ",\"shared memory\":" +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of what was launched: arguments of a kernel, kinds of copies, names of calls.
+// Names and argument texts of CUDA activities, in the words of Kineto's traces.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// What a multiprocessor of a device can hold; zeros if the driver does not say.
+// Capacity of a device's multiprocessors; zeros if the driver does not report it.
 struct DeviceLimits {
   int multiprocessors = 0;
   int max_threads = 0, max_blocks = 0, registers = 0, shared_bytes = 0;  // per multiprocessor
 };
 DeviceLimits limits_of(const CuptiLibrary& library, uint32_t device);
 
-// Number of blocks of this kernel that one multiprocessor can hold at a time; 0 if the limits are
-// not known. Registers are handed out by 256 for each warp, shared memory by 1 KB with 1 KB
-// reserved for each block (CUDA C++ Programming Guide, "Compute Capabilities"; the occupancy
-// calculator).
+// Returns the number of blocks of this kernel that fit on one multiprocessor at a time; 0 if the
+// limits are unknown. Registers are allocated per warp in units of 256, shared memory in units of 1
+// KB plus 1 KB reserved per block (CUDA C++ Programming Guide, "Compute Capabilities"; the
+// occupancy calculator).
 int blocks_held(const KernelRecord& kernel, const DeviceLimits& limits);
 
-// JSON object with the configuration of a launch, in the names of Kineto's traces.
+// Returns a JSON object with the configuration of a launch, with the keys of Kineto's traces.
 std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits);
 
 // "Memcpy HtoD (Pageable -> Device)", "Memset (Device)", "Stream Wait Event".
@@ -36,11 +36,12 @@ std::string memory_operation_name(uint32_t operation, uint32_t memory_kind);
 std::string pool_operation_name(uint32_t operation);
 std::string unified_memory_name(uint32_t counter);
 
-// The name of a call: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
+// Returns the name of a call without its version: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
 std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbid);
 
-// Whether a call is listed. Calls of the runtime that programs make all the time and that start
-// nothing are not; of those of the driver only launches are, since the runtime makes the others.
+// Returns whether a call becomes a row. Excluded: calls of the runtime that programs make
+// constantly and that start nothing; calls of the driver other than launches, since the runtime
+// makes them.
 bool lists_call(uint32_t domain, const std::string& name);
 
 }  // namespace cupti

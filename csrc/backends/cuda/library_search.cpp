@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loading one of NVIDIA's libraries: see library_search.hpp.
 #include "backends/cuda/library_search.hpp"
 
 #include <dlfcn.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of memory: allocations and releases by CUDA's functions, pools, and pages of managed memory.
+// RecordReader's rows of memory: allocations and releases by CUDA's functions, pools, and managed
+// memory.
 #include "backends/cuda/record_reader.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// Operations are instants of the stream for which they were ordered, or of stream 0.
+// Operations are instants on the stream that they were ordered on, or on stream 0.
 void RecordReader::add_memory(const MemoryRecord& record) {
   const bool ordered = record.is_async != 0 && record.stream_id != kNoStream;
   const uint32_t stream = ordered ? record.stream_id : 0;
@@ -34,8 +35,8 @@ void RecordReader::add_pool(const MemoryPoolRecord& record) {
   add_word(record.address);
 }
 
-// Counters of managed memory are on the device that got, lost or missed the pages. A fault of the
-// CPU concerns none and is listed on device 0. Instants have no end.
+// Counters of managed memory belong to the device that received, lost or missed the pages. A CPU
+// page fault concerns no device and is listed on device 0. Instants have no end.
 void RecordReader::add_unified(const UnifiedMemoryRecord& record) {
   const bool to_device = record.counter == unified::htod || record.counter == unified::remote_map;
   const uint32_t device = record.counter == unified::cpu_page_fault ? 0

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Converts CUPTI's records to Activities: see record_reader.hpp.
 #include "backends/cuda/record_reader.hpp"
 
 #include <cxxabi.h>
@@ -8,12 +9,14 @@
 #include <cstring>
 #include <memory>
 
+#include "fastprof/primitives/device.hpp"
+
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 namespace {
 
 // DeviceType.CUDA of PyTorch.
-constexpr int16_t kCuda = 1;
+constexpr auto kCuda = static_cast<int16_t>(DeviceType::CUDA);
 
 std::string demangled(const char* name) {
   if (name == nullptr || *name == 0) return "Kernel";
@@ -78,6 +81,16 @@ void RecordReader::read(const FilledBuffer& buffer) {
       case kind::unified_memory:
         if ((kinds_ & listed::unified_memory) != 0) add_unified(as<UnifiedMemoryRecord>(record));
         break;
+      case kind::marker:
+        if ((kinds_ & listed::marker) != 0) keep_marker(as<MarkerRecord>(record));
+        break;
+      case kind::marker_data:
+        if ((kinds_ & listed::marker) != 0) {
+          const auto& data = as<MarkerDataRecord>(record);
+          marker_data_[data.id] = {data.flags, data.payload_kind, data.payload, data.color,
+                                   data.category};
+        }
+        break;
       case kind::overhead:
         if ((kinds_ & listed::overhead) != 0) add_overhead(as<OverheadRecord>(record));
         break;
@@ -90,16 +103,20 @@ void RecordReader::read(const FilledBuffer& buffer) {
 void RecordReader::follow(const EarlierRecords& earlier) {
   context_devices_ = earlier.context_devices;
   for (const auto& [event, record] : earlier.events) events_[event].push_back(record);
+  markers_ = earlier.open_markers;
+  marker_data_ = earlier.marker_data;
 }
 
 EarlierRecords RecordReader::leave() {
   EarlierRecords left;
   left.context_devices = std::move(context_devices_);
   for (const auto& [event, records] : events_) left.events.emplace(event, records.back());
+  left.open_markers = std::move(markers_);
+  left.marker_data = std::move(marker_data_);
   return left;
 }
 
-Activities RecordReader::take(uint64_t& unplaced) {
+Activities RecordReader::take(uint64_t& unplaced, uint64_t until) {
   for (auto& [event, records] : events_)
     std::sort(records.begin(), records.end(),
               [](const CudaEventRecord& a, const CudaEventRecord& b) {
@@ -107,21 +124,31 @@ Activities RecordReader::take(uint64_t& unplaced) {
               });
   for (const SyncRecord& record : syncs_) add_sync(record);
   syncs_.clear();
+  add_markers(until);
   unplaced = unplaced_;
   return std::move(found_);
 }
 
 uint32_t RecordReader::site_of(Shape shape, const char* category, const std::string& name,
                                uint32_t device) {
-  const auto [at, fresh] = sites_.try_emplace(std::to_string(device) + category + '\0' + name,
-                                              static_cast<uint32_t>(found_.sites.size()));
+  const bool is_range = shape == Shape::range || shape == Shape::async_range;
+  const bool is_async = shape == Shape::async_range;
+  const auto [at, fresh] = sites_.try_emplace(
+      std::to_string(device) + (is_async ? "async " : "") + category + '\0' + name,
+      static_cast<uint32_t>(found_.sites.size()));
   if (!fresh) return at->second;
   SiteInfo site;
   site.name = name;
   site.category = category;
-  site.kind = EventKind::range;
-  site.mask = shape == Shape::call ? category::runtime : category::device;
-  site.scope = RecordScope::FUNCTION;
+  site.kind = is_async ? EventKind::async_range : EventKind::range;
+  site.mask = is_range               ? category::user
+              : shape == Shape::call ? category::runtime
+                                     : category::device;
+  site.scope = is_range ? RecordScope::USER_SCOPE : RecordScope::FUNCTION;
+  if (is_range) {
+    found_.sites.push_back(std::move(site));
+    return at->second;
+  }
   const auto argument = [&site](const char* argument_name, ArgType type = ArgType::int64) {
     site.arg_names.emplace_back(argument_name);
     site.arg_types.push_back(type);
@@ -247,7 +274,7 @@ const RecordReader::KnownKernel& RecordReader::known_kernel(const KernelRecord& 
 
 bool RecordReader::add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site,
                        uint32_t place, uint32_t text) {
-  if (start == 0 || end == 0) {  // "no timestamp"
+  if (start == 0 || end == 0) {  // CUPTI_TIMESTAMP_UNKNOWN
     ++unplaced_;
     return false;
   }

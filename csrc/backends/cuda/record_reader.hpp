@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordReader: makes Activities of the records in CUPTI's buffers.
+// RecordReader: converts the records in CUPTI's buffers to Activities.
 #pragma once
 
 #include <array>
@@ -21,14 +21,31 @@ namespace cupti {
 namespace listed {
 constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime = 1u << 3,
                    driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6, memory = 1u << 7,
-                   unified_memory = 1u << 8;
+                   unified_memory = 1u << 8, marker = 1u << 9;
 }
 
-// What records of later buffers refer to, for a collection whose buffers are read in portions.
+// A range or instant that the program has reported by NVTX, where NVTX's tool is CUPTI.
+struct Marker {
+  uint64_t timestamp = 0;
+  uint32_t flags = 0, id = 0, thread = 0;
+  std::string name, domain;
+};
+// Further attributes of a marker.
+struct MarkerData {
+  uint32_t flags = 0, payload_kind = 0;
+  uint64_t payload = 0;
+  uint32_t color = 0, category = 0;
+};
+
+// State that records of later buffers refer to, for a collection whose buffers are read in
+// portions.
 struct EarlierRecords {
   std::unordered_map<uint32_t, uint32_t> context_devices;
   // The last cudaEventRecord() of each event, by context and event.
   std::unordered_map<uint64_t, CudaEventRecord> events;
+  // Begins of ranges that have not ended, and attributes of markers by id.
+  std::vector<Marker> open_markers;
+  std::unordered_map<uint32_t, MarkerData> marker_data;
 };
 
 // Reads buffers in any order. Records of different buffers need not be ordered in time either.
@@ -41,23 +58,30 @@ class RecordReader {
 
   void read(const FilledBuffer& buffer);
 
-  // Takes over what was read in earlier portions; before the first read().
+  // Continues after earlier portions. Call before the first read().
   void follow(const EarlierRecords& earlier);
 
-  // What was read. `unplaced`: records without stamps, which are not among the rows. Once.
-  Activities take(uint64_t& unplaced);
+  // Returns what was read; call once. `unplaced`: receives the number of records without
+  // timestamps, which have no row. `until`: when the collection ended, in CUPTI's time, for ranges
+  // that are open; 0 if it goes on.
+  Activities take(uint64_t& unplaced, uint64_t until = 0);
 
-  // What a reader of the next portion needs; after take().
+  // Number of markers left out because they are fastprof's own ranges, emitted to NVTX; call after
+  // take().
+  uint64_t emitted_markers() const noexcept { return emitted_markers_; }
+
+  // Returns the state for the reader of the next portion. Call after take().
   EarlierRecords leave();
 
  private:
-  // What the arguments of a row are: of a call; of work; of work that moves bytes; of a wait for an
-  // event; of an operation on memory; of a counter of managed memory.
-  enum class Shape : uint8_t { call, work, transfer, wait, memory, unified };
+  // The set of a row's arguments: of a call; of work; of work that moves bytes; of a wait for an
+  // event; of a memory operation; of a counter of managed memory. A range that the program has
+  // reported has its arguments in its text; an async range overlaps others.
+  enum class Shape : uint8_t { call, work, transfer, wait, memory, unified, range, async_range };
 
-  // What the site and text of a kernel are made of, in words, and what they are. Programs launch
-  // the same few kernels over and over: the last of each slot is compared before anything is
-  // hashed.
+  // The fields that determine a kernel's site and text, in words, and the resulting site and text.
+  // Programs launch the same few kernels repeatedly, so known_kernels_ is a direct-mapped cache in
+  // front of the maps.
   struct KernelKey {
     const char* name = nullptr;
     uint64_t words[8] = {};
@@ -73,9 +97,9 @@ class RecordReader {
   static KernelKey key_of(const KernelRecord& kernel) noexcept;
   const KnownKernel& known_kernel(const KernelRecord& kernel);
 
-  // The site of this name, of a call or of work on this device.
+  // Returns the index of the site with this name, of a call or of work on this device.
   uint32_t site_of(Shape shape, const char* category, const std::string& name, uint32_t device = 0);
-  // The same by `key`, which stands for all of it: name() is called for the first such row only.
+  // As site_of(), by a key that determines the name: name() is called only for the first such row.
   template <class Name>
   uint32_t site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device,
                        Name name) {
@@ -90,19 +114,19 @@ class RecordReader {
   const std::string& kernel_name(const char* mangled);
   uint32_t device_of_context(uint32_t context) const;
 
-  // Appends a row and returns true, if the record has stamps.
+  // Appends a row. Returns false, with nothing appended, if the record has no timestamps.
   bool add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site, uint32_t place,
            uint32_t text = kNoPayload);
   void add_word(uint64_t word) { found_.words.push_back(word); }
 
-  // The same for work, with its first arguments.
+  // As add(), for work: also appends its first arguments.
   bool add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context, uint32_t stream,
                 uint32_t correlation, uint32_t site, uint32_t text = kNoPayload);
 
   void add_kernel(const KernelRecord& record);
   template <class Copy>
   void add_copy(const Copy& record);
-  // A copy between memories or a fill. key: of its name, see site_by_key().
+  // Adds a copy or a fill. key: determines its name, see site_by_key().
   template <class Transfer, class Name>
   void add_transfer(const Transfer& record, const char* category, uint32_t key, Name name);
   void add_call(const ApiRecord& record, uint32_t domain, const char* category);
@@ -110,9 +134,13 @@ class RecordReader {
   void add_memory(const MemoryRecord& record);
   void add_pool(const MemoryPoolRecord& record);
   void add_unified(const UnifiedMemoryRecord& record);
-  // The last cudaEventRecord() of this event before a call; null if it is not known.
+  // Returns the last cudaEventRecord() of the event before a wait; null if unknown.
   const CudaEventRecord* recorded_event(const SyncRecord& wait) const;
   uint32_t text_index(const std::string& text);
+  void keep_marker(const MarkerRecord& record);
+  void add_markers(uint64_t until);
+  void add_range(const Marker& begin, uint64_t end, bool overlaps);
+  uint32_t text_of(const Marker& marker);
   void add_overhead(const OverheadRecord& record);
 
   struct Call {
@@ -133,15 +161,18 @@ class RecordReader {
   std::unordered_map<uint64_t, uint32_t> queues_;        // by device and stream
   std::unordered_map<uint32_t, uint32_t> threads_;
   std::unordered_map<uint32_t, uint32_t> context_devices_;
-  std::unordered_map<std::string, uint32_t> texts_;  // by the fields that a text is made of
+  std::unordered_map<std::string, uint32_t> texts_;  // by the fields that determine a text
   std::unordered_map<const char*, std::string> names_;
   std::unordered_map<uint32_t, DeviceLimits> limits_;
   std::array<KnownKernel, 256> known_kernels_;
   uint64_t last_queue_ = ~uint64_t{0};
   uint32_t last_queue_place_ = 0;
-  uint32_t last_context_ = 0;      // CUPTI's numbers begin with 1
-  std::vector<SyncRecord> syncs_;  // their devices are known when all has been read
-  // By context and event, in order of their correlations when all has been read.
+  uint32_t last_context_ = 0;  // CUPTI's numbers begin with 1
+  std::vector<Marker> markers_;
+  std::unordered_map<uint32_t, MarkerData> marker_data_;
+  uint64_t emitted_markers_ = 0;
+  std::vector<SyncRecord> syncs_;  // added last, when the devices of all contexts are known
+  // By context and event; take() sorts each list by correlation.
   std::unordered_map<uint64_t, std::vector<CudaEventRecord>> events_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of waits: of streams, events and contexts, with what they waited for.
+// RecordReader's rows of waits for streams, events and contexts, and what they waited for.
 #include <algorithm>
 
 #include "backends/cuda/record_reader.hpp"
@@ -7,8 +7,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// A wait for an event names the event alone. What it waited for is the last cudaEventRecord() of
-// that event before the wait, which correlations tell: they grow with each call.
+// A wait for an event names only the event. It waited for that event's last cudaEventRecord()
+// before the wait: correlations grow with each call.
 const CudaEventRecord* RecordReader::recorded_event(const SyncRecord& wait) const {
   const auto found = events_.find(uint64_t{wait.context_id} << 32 | wait.event_id);
   if (found == events_.end()) return nullptr;
@@ -20,7 +20,7 @@ const CudaEventRecord* RecordReader::recorded_event(const SyncRecord& wait) cons
   return after == records.begin() ? nullptr : &*(after - 1);
 }
 
-// Waits are listed beside the work of their stream; those of a context on its stream 0.
+// Waits are rows of their stream; those of a context, of its stream 0.
 void RecordReader::add_sync(const SyncRecord& record) {
   const uint32_t device = device_of_context(record.context_id);
   const uint32_t stream = record.stream_id == kNoStream ? 0 : record.stream_id;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conversion of timed ranges to Activities: see timed_ranges.hpp.
 #include "backends/cuda/timed_ranges.hpp"
 
 #include <algorithm>
@@ -6,8 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "backends/cuda/queue_names.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/leader/attach.hpp"
+#include "fastprof/primitives/device.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 
@@ -15,16 +18,17 @@ FASTPROF_NAMESPACE_BEGIN
 namespace cuda {
 namespace {
 
-constexpr int16_t kCuda = 1;  // DeviceType.CUDA of PyTorch
+constexpr auto kCuda = static_cast<int16_t>(DeviceType::CUDA);
 
-// An event of a device that was recorded at a known time of ours.
+// An event of a device, with the recorder's time at which it had completed.
 struct Anchor {
   std::shared_ptr<RecordedEvent> event;
   uint64_t ticks;
 };
 using Anchors = std::map<int, Anchor>;  // by device
 
-// The current device stays. A device that fails has no anchor.
+// Returns an anchor for each device of the ranges; without an event for a device that failed.
+// Restores the current device.
 Anchors anchors_of(EventPool& pool, const std::vector<std::shared_ptr<const TimedRange>>& ranges) {
   const CudartLibrary& library = pool.library();
   Anchors anchors;
@@ -48,14 +52,15 @@ Anchors anchors_of(EventPool& pool, const std::vector<std::shared_ptr<const Time
 struct PlacedRange {
   const TimedRange* range;
   double begin, end;
-  double covered;  // up to which the range's time has been given to rows
+  double covered;  // end of the part that already has rows
   uint32_t correlation, place, site;
 };
 
 class RowMaker {
  public:
-  RowMaker(EventPool& pool, const Anchors& anchors, double ticks_per_us)
-      : pool_(pool), anchors_(anchors), ticks_per_us_(ticks_per_us) {
+  RowMaker(EventPool& pool, const Anchors& anchors, double ticks_per_us,
+           const devices::QueueNames& names)
+      : pool_(pool), anchors_(anchors), ticks_per_us_(ticks_per_us), names_(names) {
     SiteInfo call;
     call.name = "cudaEventRecord";
     call.category = "cuda_runtime";
@@ -67,10 +72,11 @@ class RowMaker {
     found_.texts.push_back("{\"timed by\":\"CUDA events\"}");
   }
 
-  // Ranges of one thread and queue, those around others first.
+  // Adds ranges of one thread and queue, outer ranges before inner ones.
   void add(const std::vector<const TimedRange*>& ranges, std::vector<std::string>& problems) {
     std::vector<PlacedRange> open;
-    const RecordedEvent* base = nullptr;  // of the outermost range: floats are exact near it
+    const RecordedEvent* base = nullptr;  // the outermost range's begin: elapsed times are floats,
+                                          // exact for short distances
     double base_ticks = 0;
     for (const TimedRange* range : ranges) {
       try {
@@ -97,12 +103,14 @@ class RowMaker {
   Activities take() { return std::move(found_); }
 
  private:
-  // The ends of ranges were recorded in order: an inner one's number is smaller.
+  // Ends are numbered in the order in which they were recorded, so an inner range's number is
+  // smaller.
   static bool is_inside(const TimedRange& range, const PlacedRange& outer) {
     return range.end_order < outer.range->end_order;
   }
 
-  // When the device began the range. Without an anchor: when it was recorded.
+  // Returns the device's begin of a range in ticks; without an anchor, the time at which the begin
+  // was recorded.
   double device_ticks(const TimedRange& range) const {
     const auto at = anchors_.find(range.begin->device);
     if (at == anchors_.end() || at->second.event == nullptr)
@@ -117,7 +125,7 @@ class RowMaker {
     placed.correlation = ++last_correlation_;
     placed.place = place_of_queue(*placed.range->begin);
     placed.site = site_of(placed.range->name, placed.range->begin->device);
-    // A call in the range links the rows to it, as a launch does.
+    // A call inside the range links its rows to the range, as a launch does.
     Activity call;
     call.begin = call.end = placed.range->begin_ticks + 1;
     call.correlation = placed.correlation;
@@ -162,9 +170,10 @@ class RowMaker {
     if (!fresh) return at->second;
     ActivityPlace place;
     place.device_index = event.device;
-    // Events know streams by handle; numbers are by appearance.
+    // Events identify streams by handle; they are numbered in order of appearance.
     place.id = static_cast<int64_t>(++streams_[event.device]);
-    place.name = "stream " + std::to_string(place.id) + " (by events)";
+    place.name = "stream " + std::to_string(place.id) + " (by events)" +
+                 names_.of_handle(event.device, event.stream);
     found_.places.push_back(std::move(place));
     return at->second;
   }
@@ -197,6 +206,7 @@ class RowMaker {
   EventPool& pool_;
   const Anchors& anchors_;
   const double ticks_per_us_;
+  const devices::QueueNames& names_;
   Activities found_;
   uint32_t last_correlation_ = 0;
   std::map<std::pair<int, Stream>, uint32_t> queues_;
@@ -214,7 +224,8 @@ Activities activities_of(EventPool& pool,
   for (const auto& range : ranges)
     groups[{range->thread, range->begin->device, range->begin->stream}].push_back(range.get());
   const Anchors anchors = anchors_of(pool, ranges);
-  RowMaker maker(pool, anchors, ticks_per_us);
+  const devices::QueueNames names(problems);
+  RowMaker maker(pool, anchors, ticks_per_us, names);
   for (auto& [group, members] : groups) {
     std::sort(members.begin(), members.end(), [](const TimedRange* a, const TimedRange* b) {
       return a->begin_ticks < b->begin_ticks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares itt_abi.hpp with Intel's header, as far as that declares the structs. A test compiles it
-// where the header is installed (torch's wheels carry it); it is part of no library.
+// Compile-time check of itt_abi.hpp against the structs that Intel's header declares. Not part of
+// any library: a test compiles it where the header is installed (torch's wheels contain it).
 #include <ittnotify.h>
 
 #include <cstddef>

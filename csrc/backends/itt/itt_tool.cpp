@@ -20,7 +20,7 @@ using CreateString = StringHandle* (*)(const char* text);
 using BeginTask = void (*)(const Domain* domain, Id id, Id parent, StringHandle* name);
 using EndTask = void (*)(const Domain* domain);
 
-// What the collector fills in; null: the collector leaves it out.
+// Functions that the collector fills in; null: not provided.
 CreateDomain g_create_domain = nullptr;
 CreateString g_create_string = nullptr;
 BeginTask g_begin_task = nullptr;
@@ -29,7 +29,7 @@ const Domain* g_domain = nullptr;
 
 constexpr uint32_t kStructureGroup = 1u << 12;  // of tasks, domains and strings
 
-// Looked at by collectors for as long as the process lives.
+// Read by collectors until the process ends.
 Global& global() noexcept {
   static Global& one = *[] {
     static ApiInfo list[] = {

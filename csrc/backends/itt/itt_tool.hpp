@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the ITT collector of this process (VTune, or our own), as a binary that contains
-// Intel's ittnotify does, without it.
+// Attaches the ITT collector of this process (VTune, or our own), as a binary that contains Intel's
+// ittnotify would, but without it.
 #pragma once
 
 #include "core/range_tool.hpp"
@@ -8,9 +8,9 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace itt {
 
-// Returns the collector that INTEL_LIBITTNOTIFY64 names, loading it at the first call. Later calls
-// return the same, or try again if there was none. Ranges are tasks of the domain "fastprof"; a
-// mark is an empty task, as PyTorch makes it. Any thread.
+// Returns the collector that INTEL_LIBITTNOTIFY64 names, loaded at the first call. Later calls
+// return the same collector, or retry if there was none. Ranges become tasks of the domain
+// "fastprof"; a mark becomes an empty task, as in PyTorch. Any thread.
 range_tools::FoundTool find_tool();
 
 }  // namespace itt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes the commits of all Metal command buffers of the process, whoever makes them.
+// Observation of the commits of all Metal command buffers of the process.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commits are observed by exchanging the method -commit of the classes whose objects the devices'
-// command queues make. PyTorch, MPSGraph and everybody else end up there, so no header or symbol
-// of theirs is needed. While nobody observes, the genuine method is in place.
+// Commits are observed by replacing the method -commit of the classes of command buffers that the
+// devices' queues make. All commits, of PyTorch, MPSGraph or the program, go through it, so no
+// header or symbol of theirs is needed. While nothing observes, the original method is in place.
 #import <Foundation/Foundation.h>
 #import <Metal/Metal.h>
 #include <objc/runtime.h>
@@ -22,18 +22,18 @@ namespace {
 
 using CommitMethod = void (*)(id, SEL);
 
-// A method -commit and its genuine implementation. Devices of one maker share theirs.
+// A method -commit and its original implementation. Devices of one vendor share a class.
 struct Exchanged {
   Method method = nullptr;
   CommitMethod genuine = nullptr;
 };
 constexpr size_t kMaxMethods = 8;
 
-// Entries are written before the count is published, and stay: a thread may be in a method that has
-// been restored.
+// Entries are written before the count is published (release; partner: acquire in genuine_method())
+// and never removed: a thread may be in a method that has been restored.
 Exchanged g_exchanged[kMaxMethods];
 std::atomic<size_t> g_count{0};
-// Taken and put by atomic_load() and atomic_store(). Never destroyed.
+// Accessed by atomic_load() and atomic_store() only. Never destroyed.
 std::shared_ptr<CommitObserver>& observer_slot() {
   static auto* const only = new std::shared_ptr<CommitObserver>;
   return *only;
@@ -82,7 +82,7 @@ void observed_commit(id self, SEL command) {
   if (stream.waits()) [(id<MTLCommandBuffer>)self waitUntilCompleted];
 }
 
-// The method -commit of the command buffers that a device makes; null if it makes none.
+// Returns the method -commit of the command buffers that a device makes; null if it makes none.
 Method commit_method(id<MTLDevice> device) {
   id<MTLCommandQueue> queue = [device newCommandQueue];
   const id<MTLCommandBuffer> buffer = [queue commandBuffer];
@@ -114,8 +114,7 @@ bool observe_commits(std::shared_ptr<CommitObserver> observer, std::string& reas
   const std::lock_guard<std::mutex> hold(lock);
   std::atomic_store(&observer_slot(), observer);
   if (observer == nullptr) {
-    // Somebody may have exchanged a method after us: then ours stays below theirs, and observes
-    // nothing.
+    // If another tool has replaced the method after us, ours stays below it and observes nothing.
     for (size_t i = 0; i < g_count.load(std::memory_order_relaxed); ++i)
       if (is_ours(g_exchanged[i].method))
         method_setImplementation(g_exchanged[i].method,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Choice of the Metal platform: see find_platform.hpp.
 #include "backends/metal/find_platform.hpp"
 
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ Platform* find_platform(std::string& reason) {
   if (found != nullptr) return found;
   const char* const path = std::getenv(kPlatformVariable);
   if (path == nullptr || *path == 0) {
-    reason = "Metal exists on macOS only, and this is another system";
+    reason = "Metal exists on macOS only";
     return nullptr;
   }
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);

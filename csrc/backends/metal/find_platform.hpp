@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metal::Platform of this process: Apple's on macOS; elsewhere that of a library which the
-// environment names, as tests do.
+// The metal::Platform of this process: Apple's on macOS; elsewhere that of a library which an
+// environment variable names, for tests.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ namespace metal {
 // which returns a Platform of this version of fastprof that lives as long as the process, or null.
 constexpr const char* kPlatformVariable = "FASTPROF_METAL_LIBRARY";
 
-// Returns null and the reason if there is none. A library is loaded once. Any thread.
+// Returns the platform; null, with `reason` set, if there is none. A library is loaded once. Any
+// thread.
 Platform* find_platform(std::string& reason);
 
 }  // namespace metal

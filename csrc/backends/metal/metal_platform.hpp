@@ -16,10 +16,11 @@ namespace metal {
 // time.
 class QueueStream : public Stream {
  public:
-  // The command buffer that work is encoded into (id<MTLCommandBuffer>), made at the first call and
-  // after each commit. Owned by the stream until its commit.
+  // Returns the command buffer (id<MTLCommandBuffer>) into which work is encoded, made at the first
+  // call and after each commit. Owned by the stream until it is committed.
   virtual void* command_buffer() = 0;
-  // Until which synchronize(COMMIT_ADAPTIVE) does not commit: profiled works in a command buffer.
+  // Number of profiled works in a command buffer from which synchronize(COMMIT_ADAPTIVE) commits
+  // it.
   static constexpr int kAdaptiveWorks = 32;
 };
 
@@ -29,13 +30,13 @@ Platform& metal_platform();
 // Raises ValueError if command_queue is null. Any thread.
 std::unique_ptr<QueueStream> make_queue_stream(void* command_queue);
 
-// The stream on which PyTorch encodes, found in libtorch when this process has loaded it; null if
-// it has not, or its libtorch has no Metal. torch_stream.cpp says how. Never destroyed.
+// Returns the stream on which PyTorch encodes, found in libtorch (torch_stream.cpp); null if the
+// process has not loaded it, or it has no Metal. Never destroyed.
 Stream* torch_stream();
-// Commits and awaits what PyTorch has encoded; no effect without torch_stream().
+// Commits PyTorch's encoded work and waits for it; does nothing without torch_stream().
 void synchronize_torch_streams();
 
-// Makes `run` a handler of a command buffer (id<MTLCommandBuffer>) that is not committed yet.
+// Adds `run` as a handler to a command buffer (id<MTLCommandBuffer>) that is not committed yet.
 void on_buffer_scheduled(void* command_buffer, std::function<void()> run);
 void on_buffer_completed(void* command_buffer, std::function<void(const BufferTimes&)> run);
 // Identifies a command buffer among those alive.
@@ -43,7 +44,7 @@ inline uint64_t buffer_id(const void* command_buffer) noexcept {
   return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(command_buffer));
 }
 
-// What Metal has measured of a completed command buffer (id<MTLCommandBuffer>).
+// Returns Metal's times of a completed command buffer (id<MTLCommandBuffer>).
 BufferTimes times_of_buffer(void* command_buffer);
 std::string label_of_buffer(void* command_buffer);
 // The queue of a command buffer.

@@ -176,9 +176,9 @@ class AppleStream final : public QueueStream {
     if (sync == SyncType::COMMIT_AND_WAIT) [last waitUntilCompleted];
     FASTPROF_RELEASE(last);
   }
-  // Commits, if there are so many profiled works. Returns the command buffer that was committed
-  // last, to be released; nil if there is none. A queue completes them in order, so that it stands
-  // for all.
+  // Commits if there are at least `least_works` profiled works. Returns the command buffer that was
+  // committed last, to be released by the caller; nil if there is none. A queue completes its
+  // buffers in order, so waiting for the last one waits for all.
   id<MTLCommandBuffer> commit(int least_works) __attribute__((ns_returns_retained)) {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
     if (buffer_ != nil && works_ >= least_works) {
@@ -187,6 +187,7 @@ class AppleStream final : public QueueStream {
       last_ = buffer_;  // the reference moves
       buffer_ = nil;
       works_ = 0;
+      label_.clear();
     }
     return FASTPROF_RETAINED(last_);
   }
@@ -195,13 +196,27 @@ class AppleStream final : public QueueStream {
     return queue_of_buffer(command_buffer());
   }
   uint64_t buffer() override { return buffer_id(command_buffer()); }
+  void add_label(const std::string& name) override {
+    const std::lock_guard<std::recursive_mutex> hold(lock_);
+    @autoreleasepool {
+      const id<MTLCommandBuffer> buffer = (__bridge id<MTLCommandBuffer>)command_buffer();
+      if (label_.empty() && [[buffer label] length] != 0) return;  // the program's own
+      if (label_.size() > kMaxLabelBytes) return;
+      label_ += (label_.empty() ? "" : ", ") + name;
+      [buffer setLabel:[NSString stringWithUTF8String:label_.c_str()]];
+    }
+  }
 
  private:
+  // A label that is longer gets no further names.
+  static constexpr size_t kMaxLabelBytes = 200;
+
   std::recursive_mutex lock_;
   id<MTLCommandQueue> queue_;
   id<MTLCommandBuffer> buffer_ = nil;  // not committed
   id<MTLCommandBuffer> last_ = nil;    // committed last
   int works_ = 0;                      // profiled works in buffer_
+  std::string label_;                  // of buffer_, as far as add_label() made it
 };
 
 // ---- captures ----
@@ -249,7 +264,7 @@ class ApplePlatform final : public Platform {
       return device != nil ? "" : "this machine has no GPU that supports Metal";
     }
   }
-  // Of mach time, as CACurrentMediaTime(): GPUStartTime and the like are on it.
+  // Mach time, like CACurrentMediaTime(); GPUStartTime and the other times of a buffer use it.
   double host_time_s() override {
     static const double s_per_unit = [] {
       mach_timebase_info_data_t base;
@@ -273,7 +288,8 @@ class ApplePlatform final : public Platform {
       const std::lock_guard<std::mutex> hold(all.lock);
       for (AppleStream* stream : all.streams) last.push_back(stream->commit(0));
     }
-    // Without the lock: handlers may make streams, and the waits end after the handlers.
+    // Without the lock: handlers may create streams, and waitUntilCompleted returns after the
+    // handlers have run.
     for (auto& buffer : last) {
       [buffer waitUntilCompleted];
       FASTPROF_RELEASE(buffer);
@@ -338,7 +354,7 @@ std::string label_of_buffer(void* command_buffer) {
   }
 }
 
-// Position of a device among those that were seen.
+// Returns the index of a device in the order of first use.
 static int32_t device_index(id<MTLDevice> device) {
   static std::mutex lock;
   static auto* const seen = new std::vector<uint64_t>;

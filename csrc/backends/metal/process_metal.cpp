@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The process's Metal profiler and the backend "MPS": see process_metal.hpp.
 #include "backends/metal/process_metal.hpp"
 
 #include <unistd.h>
@@ -85,7 +86,7 @@ uint64_t ProcessMetal::begin_collection() {
 
 Activities ProcessMetal::end_collection(uint64_t collection, std::vector<std::string>& problems) {
   try {
-    // What is encoded by streams of ours and PyTorch's; other programs' is committed by them.
+    // Work encoded by fastprof's streams and by PyTorch's; other code commits its own.
     platform_.synchronize_all();
   } catch (const std::exception& error) {
     problems.push_back(std::string("Metal work failed when it was completed: ") + error.what());
@@ -108,7 +109,7 @@ void ProcessMetal::abandon_collection(uint64_t collection) noexcept {
   if (--collections_ == 0) profiler_->set_observer(nullptr);
   try {
     follow_wants();
-  } catch (const std::exception&) {  // commits stay observed, which costs, and breaks nothing
+  } catch (const std::exception&) {  // commits stay observed: a cost, but harmless
   }
 }
 
@@ -117,7 +118,7 @@ void ProcessMetal::abandon_collection(uint64_t collection) noexcept {
 namespace devices {
 namespace {
 
-// Types of traces that a request may name have no effect: a command buffer is one row.
+// The types of a CollectionRequest have no effect: each command buffer is one row.
 class MetalBackend final : public DeviceBackend {
  public:
   std::string name() const override { return "MPS"; }

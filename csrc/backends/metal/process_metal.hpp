@@ -17,21 +17,21 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace metal {
 
-// One, never destroyed. Command buffers are observed while a trace or a collection runs, or the log
-// options want operations.
+// Singleton, never destroyed. Command buffers are observed while a trace or a collection runs, or
+// while the log options request operations. All functions: any thread.
 class ProcessMetal {
  public:
-  // Made at the first call, with the options of the environment; tables come at exit and on SIGINT
-  // if they ask for some. Returns null and the reason if there is no Metal here. Raises ValueError
-  // if the environment is invalid.
+  // Returns the object, made at the first call with the options of the environment. If these
+  // request tables, the tables are printed at exit and on SIGINT. Returns null and sets `reason` if
+  // there is no Metal here. Raises ValueError if the environment's options are invalid.
   static ProcessMetal* get(std::string& reason);
 
   Profiler& profiler() { return *profiler_; }
   GpuCapture& capture() { return capture_; }
   Platform& platform() { return platform_; }
 
-  // Profiler's functions, and command buffers observed accordingly. Raise as they do, and
-  // UnavailableError if commits cannot be observed.
+  // As the Profiler's functions of the same names, and start or stop observing command buffers
+  // accordingly. Raise the same errors, and UnavailableError if commits cannot be observed.
   void start_trace(const std::string& mode, bool wait_until_completed);
   void stop_trace();
   void set_log_options(uint32_t log);
@@ -43,7 +43,7 @@ class ProcessMetal {
 
  private:
   ProcessMetal(Platform& platform, const Options& options);
-  // Observes commits iff somebody wants them. Lock held.
+  // Starts or stops observing commits according to the profiler's state. lock_ is held.
   void follow_wants();
   void report_at_exit();
 
@@ -52,7 +52,7 @@ class ProcessMetal {
   GpuCapture capture_;
   std::shared_ptr<MetalActivities> activities_;
   std::mutex lock_;
-  uint64_t collections_ = 0;  // open ones
+  uint64_t collections_ = 0;  // number of open collections
   bool observes_ = false;
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares nvtx_abi.hpp with NVIDIA's headers. A test compiles it where they are installed; it is
-// part of no library.
+// Compile-time check of nvtx_abi.hpp. Not part of any library: a test compiles it against NVIDIA's
+// headers where they are installed.
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 
 #include <cstddef>
 #include <type_traits>
@@ -58,12 +60,37 @@ SAME_CORE2(DomainCreateW);
 SAME_CORE2(DomainDestroy);
 SAME_CORE2(Initialize);
 SAME_NUMBER(ours::core2::count, NVTX_CBID_CORE2_SIZE);
+#define SAME_CUDA(name) SAME_NUMBER(ours::cuda::name, NVTX_CBID_CUDA_##name)
+SAME_CUDA(NameCuDeviceA);
+SAME_CUDA(NameCuDeviceW);
+SAME_CUDA(NameCuContextA);
+SAME_CUDA(NameCuContextW);
+SAME_CUDA(NameCuStreamA);
+SAME_CUDA(NameCuStreamW);
+SAME_CUDA(NameCuEventA);
+SAME_CUDA(NameCuEventW);
+#define SAME_CUDART(name) SAME_NUMBER(ours::cudart::name, NVTX_CBID_CUDART_##name)
+SAME_CUDART(NameCudaDeviceA);
+SAME_CUDART(NameCudaDeviceW);
+SAME_CUDART(NameCudaStreamA);
+SAME_CUDART(NameCudaStreamW);
+SAME_CUDART(NameCudaEventA);
+SAME_CUDART(NameCudaEventW);
 SAME_NUMBER(ours::kCudaFunctions, NVTX_CBID_CUDA_SIZE);
 SAME_NUMBER(ours::kOpenclFunctions, NVTX_CBID_OPENCL_SIZE);
 SAME_NUMBER(ours::kCudartFunctions, NVTX_CBID_CUDART_SIZE);
 SAME_NUMBER(ours::kSyncFunctions, NVTX_CBID_SYNC_SIZE);
 SAME_NUMBER(ours::kVersion, NVTX_VERSION);
 SAME_NUMBER(ours::kThreadNative, NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE);
+SAME_NUMBER(ours::kCudaDevice, NVTX_RESOURCE_TYPE_CUDA_DEVICE);
+SAME_NUMBER(ours::kCudaContext, NVTX_RESOURCE_TYPE_CUDA_CONTEXT);
+SAME_NUMBER(ours::kCudaStream, NVTX_RESOURCE_TYPE_CUDA_STREAM);
+SAME_NUMBER(ours::kCudartDevice, NVTX_RESOURCE_TYPE_CUDART_DEVICE);
+SAME_NUMBER(ours::kCudartStream, NVTX_RESOURCE_TYPE_CUDART_STREAM);
+// Devices and objects are passed as an int and as a pointer.
+static_assert(std::is_same_v<CUdevice, int>);
+static_assert(std::is_pointer_v<CUcontext> && std::is_pointer_v<CUstream> &&
+              std::is_pointer_v<cudaStream_t>);
 SAME_NUMBER(ours::ColorType::argb, NVTX_COLOR_ARGB);
 SAME_NUMBER(ours::PayloadType::uint64, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64);
 SAME_NUMBER(ours::PayloadType::int64, NVTX_PAYLOAD_TYPE_INT64);

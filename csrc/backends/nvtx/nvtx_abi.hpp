@@ -13,7 +13,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
 
 constexpr uint32_t kVersion = 3;
-constexpr int kSuccess = 1;  // what a tool's entry point returns; 0: it does not attach
+constexpr int kSuccess = 1;  // result of a tool's entry point; 0: it refuses to attach
 constexpr const char* kInjectionVariable = "NVTX_INJECTION64_PATH";
 constexpr const char* kInjectionEntry = "InitializeInjectionNvtx2";
 
@@ -62,6 +62,28 @@ enum Id : uint32_t {
   count = 16,
 };
 }  // namespace core2
+namespace cuda {
+enum Id : uint32_t {
+  NameCuDeviceA = 1,
+  NameCuDeviceW = 2,
+  NameCuContextA = 3,
+  NameCuContextW = 4,
+  NameCuStreamA = 5,
+  NameCuStreamW = 6,
+  NameCuEventA = 7,
+  NameCuEventW = 8,
+};
+}  // namespace cuda
+namespace cudart {
+enum Id : uint32_t {
+  NameCudaDeviceA = 1,
+  NameCudaDeviceW = 2,
+  NameCudaStreamA = 3,
+  NameCudaStreamW = 4,
+  NameCudaEventA = 5,
+  NameCudaEventW = 6,
+};
+}  // namespace cudart
 constexpr uint32_t kCudaFunctions = 9;
 constexpr uint32_t kOpenclFunctions = 15;
 constexpr uint32_t kCudartFunctions = 7;
@@ -111,7 +133,7 @@ union Message {
 
 struct EventAttributes {
   uint16_t version;
-  uint16_t size;  // bytes of the struct that the program knows
+  uint16_t size;  // size of the program's version of the struct
   uint32_t category;
   ColorType color_type;
   uint32_t color;
@@ -122,7 +144,11 @@ struct EventAttributes {
   Message message;
 };
 
-constexpr int32_t kThreadNative = 0x10003;  // ResourceAttributes::type of a kernel's thread id
+// ResourceAttributes::type, of what is shown: a kernel's thread id; objects of CUDA's driver and of
+// its runtime.
+constexpr int32_t kThreadNative = 0x10003;
+constexpr int32_t kCudaDevice = 0x40001, kCudaContext = 0x40002, kCudaStream = 0x40003;
+constexpr int32_t kCudartDevice = 0x50000, kCudartStream = 0x50001;
 
 struct ResourceAttributes {
   uint16_t version;

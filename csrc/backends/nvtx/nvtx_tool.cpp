@@ -14,12 +14,12 @@ FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
 namespace {
 
-// Functions that a tool may replace. Of the modules that are not called, it is given room only:
-// tools may rely on NVTX having them.
+// A module of functions that a tool may replace. Modules that are never called are provided all the
+// same, because tools may rely on NVTX having them.
 template <uint32_t Count>
 struct FunctionModule {
   FunctionPointer functions[Count] = {};
-  FunctionPointer* table[Count] = {};  // [0] is null, as NVTX has it
+  FunctionPointer* table[Count] = {};  // [0] is null, as in NVTX
 
   FunctionModule() noexcept {
     for (uint32_t i = 1; i < Count; ++i) table[i] = &functions[i];
@@ -70,7 +70,7 @@ const void* get_export_table(ExportTable table) noexcept {
   return nullptr;
 }
 
-// The tool's functions of NVTX's core; null: the tool leaves it out.
+// The tool's functions of NVTX's core; null until it is attached.
 int (*g_push)(const char*) = nullptr;
 int (*g_pop)() = nullptr;
 void (*g_mark)(const char*) = nullptr;

@@ -78,7 +78,7 @@ constexpr uint64_t name = 1u << 1, entries = 1u << 2, count = 1u << 3, size = 1u
 
 struct PayloadData {
   uint64_t schema;
-  size_t size;  // SIZE_MAX: the reader finds it out
+  size_t size;  // in bytes; SIZE_MAX: given by the schema
   const void* payload;
 };
 struct SchemaEntry {
@@ -86,8 +86,8 @@ struct SchemaEntry {
   uint64_t type;
   const char* name;
   const char* description;
-  uint64_t detail;  // length of an array or text, or index of the entry that has it
-  uint64_t offset;  // 0: behind the entry before
+  uint64_t detail;  // length of an array or text, or index of the entry that holds it
+  uint64_t offset;  // in bytes; 0: after the previous entry, aligned
   const void* semantics;
   const void* reserved;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares payload_abi.hpp with NVIDIA's headers. A test compiles it where they are installed; it
-// is part of no library.
+// Compile-time check of payload_abi.hpp. Not part of any library: a test compiles it against
+// NVIDIA's headers where they are installed.
 #include <nvtx3/nvToolsExtPayload.h>
 
 #include <cstddef>

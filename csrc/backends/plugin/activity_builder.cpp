@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checking and conversion of a device plug-in's reports: see activity_builder.hpp.
 #include "backends/plugin/activity_builder.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "fastprof/base/json_check.hpp"
+#include "fastprof/primitives/device.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 namespace {
 
-constexpr size_t kMaxActivities = size_t{1} << 27;  // 10 GB of them
-constexpr size_t kMaxArguments = kMaxArgs - 4;  // device, queue, correlation, bandwidth are added
+constexpr size_t kMaxActivities = size_t{1} << 27;  // about 10 GB
+// The builder adds device, queue, correlation and bandwidth.
+constexpr size_t kMaxArguments = kMaxArgs - 4;
 constexpr size_t kMaxKinds = size_t{1} << 24;
 constexpr uint64_t kMaxTick = uint64_t{1} << 62;
 
@@ -20,26 +23,27 @@ bool is_call(uint32_t type) noexcept {
          type == FASTPROF_ACTIVITY_OVERHEAD;
 }
 
-// Runtime, driver and waits of each device type that Kineto has names for.
+// Kineto's categories of runtime calls, driver calls and waits, by device type.
 struct DeviceCategories {
-  int32_t device_type;
+  DeviceType device_type;
   const char *runtime, *driver, *sync;
 };
-constexpr DeviceCategories kDevices[] = {{12, "xpu_runtime", "xpu_driver", "xpu_sync"},
-                                         {15, "hpu_runtime", "hpu_driver", "hpu_sync"},
-                                         {19, "mtia_runtime", "mtia_driver", "mtia_sync"}};
-constexpr DeviceCategories kOtherDevice = {20, "privateuse1_runtime", "privateuse1_driver",
-                                           "privateuse1_sync"};
+constexpr DeviceCategories kDevices[] = {
+    {DeviceType::XPU, "xpu_runtime", "xpu_driver", "xpu_sync"},
+    {DeviceType::HPU, "hpu_runtime", "hpu_driver", "hpu_sync"},
+    {DeviceType::MTIA, "mtia_runtime", "mtia_driver", "mtia_sync"}};
+constexpr DeviceCategories kOtherDevice = {DeviceType::PRIVATEUSE1, "privateuse1_runtime",
+                                           "privateuse1_driver", "privateuse1_sync"};
 
 const DeviceCategories& categories_of(int32_t device_type) noexcept {
   for (const DeviceCategories& each : kDevices)
-    if (each.device_type == device_type) return each;
+    if (static_cast<int32_t>(each.device_type) == device_type) return each;
   return kOtherDevice;
 }
 
 std::string text_of(const char* text) {
   std::string clean;
-  append_utf8(clean, text);  // replaces what is not UTF-8
+  append_utf8(clean, text);  // replaces invalid UTF-8
   return clean;
 }
 
@@ -164,7 +168,7 @@ bool ActivityBuilder::add(const fastprof_activity& given) {
   if (is_call(kind.reported.type) && given.correlation != 0 &&
       !calls_.insert(given.correlation).second) {
     refuse("correlations of more than one call");
-    added.activity.correlation = 0;  // the call itself is kept
+    added.activity.correlation = 0;  // the call is kept, without links
   }
   added_.push_back(added);
   return true;
@@ -227,7 +231,7 @@ Activities ActivityBuilder::take(const ClockLines& clocks, uint64_t begin, uint6
     Activity row;
     row.begin = clock.ticks_of(added.activity.begin);
     row.end = std::max(row.begin, clock.ticks_of(added.activity.end));
-    // Work that ran at the begin is kept: it overlaps the collection.
+    // Work that was running when the collection began overlaps it and is kept.
     if (row.begin == 0 || row.end >= kMaxTick || row.end + slack < begin ||
         row.begin > end + slack) {
       ++found_.dropped;
@@ -253,7 +257,7 @@ void ActivityBuilder::report_refused(std::vector<std::string>& problems) {
   problems_.clear();
   for (const auto& [why, count] : refused_)
     problems.push_back("the plug-in reported " + why + " (" + std::to_string(count) +
-                       " times); they were left out");
+                       " times); these reports were ignored. Correct the plug-in.");
   refused_.clear();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ActivityBuilder: makes Activities of what a device plug-in reports. The plug-in is not trusted:
-// what is invalid is left out, counted by its reason, and reported; the rest is kept.
+// ActivityBuilder: converts a device plug-in's reports to Activities. The plug-in is not trusted:
+// invalid reports are omitted, counted by reason and listed as problems; valid ones are kept.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ constexpr uint32_t bit_of(uint32_t type) noexcept {
 }
 constexpr uint32_t kNumTypes = FASTPROF_ACTIVITY_OVERHEAD + 1;
 
-// Returns the category that traces have for a type of activities ("kernel", "xpu_runtime"); null
-// for an unknown type.
+// Returns the category of a type of activities in traces ("kernel", "xpu_runtime"); null for an
+// unknown type.
 const char* category_of(uint32_t type, int32_t device_type) noexcept;
-// Returns the bits of the types with these categories, and of calls if there is any work: it is
-// linked to ranges by the calls that started it.
+// Returns the bits of the types with these categories. If they include work, also of calls, which
+// link work to the ranges that started it.
 uint32_t types_of(const std::vector<std::string>& categories, int32_t device_type) noexcept;
 
-// One kind of activities, as the plug-in describes it.
+// A kind of activities, as described by the plug-in.
 struct ReportedKind {
   uint32_t type = 0;
   std::string name;
@@ -41,8 +41,8 @@ struct ReportedKind {
 // Not thread-safe. Functions that return an index return FASTPROF_NO_INDEX for invalid values.
 class ActivityBuilder {
  public:
-  // device_name: shown with the device's number ("npu" -> "npu 0"). types: bits of what is wanted;
-  // the rest is left out without being counted.
+  // device_name: prefix of the device's number ("npu" -> "npu 0"). types: bits of the requested
+  // types; activities of other types are ignored without being counted.
   ActivityBuilder(std::string device_name, int32_t device_type, uint32_t types)
       : device_name_(std::move(device_name)), device_type_(device_type), types_(types) {}
 
@@ -50,14 +50,14 @@ class ActivityBuilder {
   uint32_t thread(int64_t thread_id, const char* name);
   uint32_t kind(ReportedKind kind);
   uint32_t text(const char* json);
-  // Returns whether it was accepted; true also for a type that nobody wants.
+  // Returns whether the activity is valid; true also if its type was not requested.
   bool add(const fastprof_activity& given);
   void dropped(uint64_t count) noexcept { found_.dropped += count; }
   void problem(std::string text) { problems_.push_back(std::move(text)); }
 
-  // Returns what was added, with its stamps converted by `clocks`. Activities that lie outside of
-  // [begin, end] of the recorder's ticks (by more than a millisecond) are left out. Appends to
-  // `problems`.
+  // Returns the activities added, with stamps converted by `clocks`. Omits activities that lie more
+  // than a millisecond outside [begin, end], in the recorder's ticks. Appends a description of what
+  // was refused to `problems`. Call once.
   Activities take(const ClockLines& clocks, uint64_t begin, uint64_t end, double ticks_per_ns,
                   std::vector<std::string>& problems);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collections of a device plug-in: see plugin_backend.hpp.
 #include "backends/plugin/plugin_backend.hpp"
 
 #include <exception>
@@ -13,7 +14,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 namespace {
 
-// The functions of a sink. They are called by the plug-in, so nothing may be thrown out of them.
+// Implementation of fastprof_activity_sink. The plug-in calls these functions, so no exception may
+// leave them.
 struct Sink {
   ActivityBuilder& builder;
 
@@ -93,7 +95,7 @@ PluginBackend::OfProcess& PluginBackend::mine() {
   const pid_t pid = ::getpid();
   OfProcess* known = process_.load(std::memory_order_acquire);
   while (known == nullptr || known->pid != pid) {
-    // The parent's is not freed: whether its lock is held is not known here.
+    // The parent's object is not freed: its lock may be held.
     auto* fresh = new OfProcess(pid);
     if (process_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return *fresh;
     delete fresh;
@@ -173,7 +175,7 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
       thrown);
   if (!returned) {
     builder.problem("the end of its collection failed, so that work may be missing: " + thrown);
-    // Without a second reading the clocks' nominal rates have to do.
+    // Without a second reading, the clocks' nominal rates are used.
     until = collection.begin;
     until.calls.ticks = ticks(state());
   } else if (failed != 0) {

@@ -18,8 +18,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 
-// Calls of the plug-in are serialised, and whatever they do becomes a problem or an
-// UnavailableError.
+// Calls into the plug-in are serialised. Its failures and exceptions become problems of the
+// collection, or an UnavailableError at its begin.
 class PluginBackend final : public devices::DeviceBackend {
  public:
   // `plugin` has been checked (fault_of()) and lives as long as the process.
@@ -36,12 +36,12 @@ class PluginBackend final : public devices::DeviceBackend {
     ClockReading work, calls;
   };
   struct Collection {
-    uint64_t token = 0;  // the plug-in's number
+    uint64_t token = 0;  // the plug-in's number of the collection
     uint32_t types = 0;
     Readings begin;
     int64_t begin_ns = 0;
   };
-  // What belongs to one process: a forked child has neither its parent's collections nor its lock.
+  // State of one process. A forked child gets a new one, without its parent's collections and lock.
   struct OfProcess {
     explicit OfProcess(pid_t of) : pid(of) {}
     const pid_t pid;

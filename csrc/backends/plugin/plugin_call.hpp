@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plugin_call: calls into a plug-in, which may throw although it should not.
+// call_plugin(): calls into a device plug-in and catches exceptions, although its interface forbids
+// them.
 #pragma once
 
 #include <exception>
@@ -11,13 +12,13 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 
-// The text of a reason, which the plug-in may have left without its null byte, or empty.
+// Returns the text of a reason, `otherwise` if it is empty. The plug-in may not have terminated it.
 inline std::string text_of(fastprof_reason& reason, const char* otherwise) {
   reason.text[sizeof reason.text - 1] = 0;
   return reason.text[0] != 0 ? reason.text : otherwise;
 }
 
-// Calls `function` and returns true; if it throws, returns false and says what in `thrown`.
+// Calls `function`. Returns false, and describes the exception in `thrown`, if it throws.
 template <class Function>
 bool call_plugin(Function function, std::string& thrown) {
 #if FASTPROF_EXCEPTIONS

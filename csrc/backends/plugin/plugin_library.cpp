@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loading and checking device plug-ins: see plugin_library.hpp.
 #include "backends/plugin/plugin_library.hpp"
 
 #include <dlfcn.h>
@@ -12,6 +13,7 @@
 #include "backends/plugin/plugin_stubs.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/leader/attach.hpp"
+#include "fastprof/primitives/device.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -51,7 +53,10 @@ bool is_name(const char* name) {
 }
 
 bool is_device_type(int32_t type) {
-  return type == 12 || type == 15 || type == 19 || type == 20;
+  for (const DeviceType allowed :
+       {DeviceType::XPU, DeviceType::HPU, DeviceType::MTIA, DeviceType::PRIVATEUSE1})
+    if (type == static_cast<int32_t>(allowed)) return true;
+  return false;
 }
 
 const char* stubs_fault(const fastprof_device_stubs& stubs) {

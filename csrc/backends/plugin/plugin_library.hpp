@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device plug-ins: loading their libraries, checking what they offer, and the list of those
-// accepted.
+// Device plug-ins: loads their libraries, checks their tables, and registers the accepted ones.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +19,21 @@ struct LoadedPlugin {
   bool has_stubs = false;
 };
 
-// Returns what is wrong with a plug-in's table; empty if nothing is.
+// Returns what is wrong with a plug-in's table; empty if it is valid. Any thread.
 std::string fault_of(const fastprof_device_plugin* plugin);
 
 // Loads the library at `path`, checks its plug-in and registers its backend. The library is never
-// unloaded. Loading the same one again returns the same plug-in. Raises UnavailableError if it
-// cannot be loaded or is no plug-in for this host, ValueError if its table is invalid or its name
-// belongs to another plug-in. Any thread.
+// unloaded. Loading the same library again returns the same plug-in. Raises UnavailableError if it
+// cannot be loaded or is not a device plug-in, ValueError if its table is invalid or its name is
+// taken by another plug-in. Any thread.
 const LoadedPlugin& load_plugin(const std::string& path);
 
-// Registers a plug-in of the program itself; errors as of load_plugin(). It must live as long as
-// the process.
+// Registers a plug-in that the program itself provides and that lives as long as the process;
+// raises the same errors as load_plugin(). Any thread.
 const LoadedPlugin& add_plugin(const fastprof_device_plugin* plugin, const std::string& path = {});
 
-// Makes the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1. Raises
-// UnavailableError if there is no plug-in with this name or it has none. Any thread.
+// Makes the exclusive profiler's state PRIVATEUSE1 use the stubs of a plug-in. Raises
+// UnavailableError if there is no plug-in with this name or it has no stubs. Any thread.
 void select_stubs(const std::string& name);
 
 }  // namespace plugins

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks the b-tree pages of an SQLite table: see table_scan.hpp.
 #include "core/sqlite_pages/table_scan.hpp"
 
 #include <sys/stat.h>
@@ -10,10 +11,10 @@ FASTPROF_NAMESPACE_BEGIN
 namespace sqlite_pages {
 namespace {
 
-constexpr size_t kFileHeader = 100;  // of page 1
+constexpr size_t kFileHeader = 100;  // bytes at the start of page 1
 constexpr uint8_t kInterior = 0x05, kLeaf = 0x0D;
 constexpr int kMaxDepth = 32;
-constexpr size_t kMaxColumns = 2000;  // of SQLite
+constexpr size_t kMaxColumns = 2000;  // SQLite's default limit
 
 uint64_t big_endian(const uint8_t* at, size_t size) noexcept {
   uint64_t value = 0;
@@ -37,7 +38,7 @@ bool read_varint(const uint8_t*& at, const uint8_t* end, uint64_t& value) noexce
   return false;
 }
 
-// Bytes of a value with this serial type.
+// Returns the size in bytes of a value with this serial type.
 uint64_t value_size(uint64_t type) noexcept {
   constexpr uint8_t kSizes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
   return type < 12 ? kSizes[type] : (type - 12) / 2;
@@ -131,7 +132,7 @@ class Scan {
     const uint8_t* value = types_end;
     for (size_t i = 0; i < last_; ++i) {
       uint64_t type;
-      // A missing column has the default value that the schema gives.
+      // A record without the column has the schema's default value, which is not read here.
       if (types >= types_end || !read_varint(types, types_end, type)) return false;
       const uint64_t size = value_size(type);
       if (size > static_cast<uint64_t>(end - value)) return false;

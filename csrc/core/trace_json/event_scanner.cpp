@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the common events of Chrome traces: see event_scanner.hpp.
 #include "core/trace_json/event_scanner.hpp"
 
 #include "core/trace_rows/numbers.hpp"
@@ -48,7 +49,7 @@ Block EventScanner::scan(std::string_view data, bool after_value) {
     block.consumed = offset();
     if (!add_event(block, is_complete)) {
       block.others.push_back(OtherEvent{begin, block.consumed, rows, block.events});
-      // A complete event of the caller's may decide about the scope of later ones.
+      // A complete event that the caller reads may determine the scope of later ones.
       if (is_complete) block.stop = Stop::other;
     }
     ++block.events;
@@ -115,7 +116,6 @@ Read EventScanner::read_event(Cursor& cursor) {
 Read EventScanner::read_args(Cursor& cursor) {
   members_.clear();
   return read_members(cursor, [this](std::string_view key, bool escapes, std::string_view value) {
-    event_.has_args = true;
     if (escapes || members_.size() == kMaxMembers) event_.repeats = true;
     if (event_.repeats) return;
     const uint32_t code = store_.key_code(key);
@@ -126,10 +126,10 @@ Read EventScanner::read_args(Cursor& cursor) {
   });
 }
 
-// Adds the row of event_, or returns false to leave the event to the caller.
+// Adds the row of event_. Returns false if the caller must read the event.
 bool EventScanner::add_event(Block& block, bool& is_complete) {
   const std::string_view phase = event_.phase.text;
-  // Escapes are rare enough to be the caller's.
+  // Escapes in these members are rare and left to the caller.
   if (event_.repeats || phase.size() != 3 || phase[0] != '"') {
     is_complete = true;  // it may be
     return false;
@@ -176,7 +176,6 @@ bool EventScanner::add_event(Block& block, bool& is_complete) {
   block.end_ns.push_back(start + duration);
   block.site.push_back(store_.site_code(site));
   block.track.push_back(store_.track_code(ids[0], ids[1]));
-  block.has_args.push_back(event_.has_args ? 1 : 0);
   return true;
 }
 

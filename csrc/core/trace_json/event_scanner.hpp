@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EventScanner: reads the events of a Chrome trace (Trace Event Format) into columns.
+// EventScanner: reads the common events of a Chrome trace (Trace Event Format) into columns. All
+// other events are left to the caller.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class EventScanner {
  public:
   explicit EventScanner(trace_rows::Conventions conventions) : store_(std::move(conventions)) {}
 
-  // Scans events from the begin of a value, or of the comma after one (after_value).
+  // Scans events from the begin of a value, or (after_value) from the comma after one. Returns the
+  // rows of complete events only: Block::consumed is where to continue. Not thread-safe.
   Block scan(std::string_view data, bool after_value);
 
   trace_rows::RowStore& store() noexcept { return store_; }
@@ -34,7 +36,6 @@ class EventScanner {
   struct Event {
     Span phase, name, category, pid, tid, start, duration, id;
     bool repeats = false;  // a member occurs twice, or a name of one contains escapes
-    bool has_args = false;
     uint32_t seen = 0;
   };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Validation of JSON values: see json_cursor.hpp.
 #include "core/trace_json/json_cursor.hpp"
 
 #include <cstring>

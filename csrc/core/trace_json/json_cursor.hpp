@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cursor: validates and skips JSON values in a buffer without decoding them. Accepts what Python's
-// json module accepts, including NaN and infinities; never more.
+// Cursor: validates and skips JSON values in a buffer without decoding them. Accepts a subset of
+// what Python's json module accepts, including NaN and infinities.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_json {
 
-// Result of reading: done; the buffer ends within the value; or the text is invalid, or unusual
-// enough (nested deeply, a very long number) to be left to another reader.
+// Result of reading. done; more: the buffer ends within the value; refused: the text is invalid, or
+// unusual enough (deep nesting, a very long number) to be left to another reader.
 enum class Read : uint8_t { done, more, refused };
 
 // A cursor over [at, end). Its functions require `at` to be at the first byte of what they skip.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conversion of debug annotations to JSON: see annotation_text.hpp.
 #include "core/trace_proto/annotation_text.hpp"
 
 #include <charconv>
@@ -32,7 +33,7 @@ void append_number(std::string& json, double number) {
     size = static_cast<size_t>(std::snprintf(text, sizeof text, "%.17g", number));
 #endif
     json.append(text, size);
-    // Without a point or exponent it would be an integer.
+    // Without a point or exponent, JSON readers would take it for an integer.
     if (std::string_view(text, size).find_first_of(".e") == std::string_view::npos) json += ".0";
   }
 }
@@ -46,7 +47,8 @@ void append_hex(std::string& json, uint64_t number) {
 
 bool is_json_value(std::string_view text) {
   trace_json::Cursor cursor{text.data(), text.data() + text.size()};
-  // A number ends only with the byte behind it, and spaces around the value are unusual.
+  // The cursor cannot tell where a number at the end of the buffer ends, so bare numbers are
+  // refused; surrounding spaces are unusual.
   return !text.empty() && text.back() > ' ' &&
          cursor.skip_value(trace_json::kMaxDepth) == trace_json::Read::done &&
          cursor.at == cursor.end;
@@ -155,7 +157,7 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
             if (!append_string(value, fields.bytes)) return false;
             break;
           case annotation::legacy_json_value:
-            if (!is_json_value(fields.bytes)) return false;  // text, then
+            if (!is_json_value(fields.bytes)) return false;  // the caller shows it as text
             value += fields.bytes;
             break;
           case annotation::pointer_value:

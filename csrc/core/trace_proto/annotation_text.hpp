@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text of a debug annotation's value, and of UTF-8 strings.
+// Converts Perfetto's debug annotations, and UTF-8 strings, to JSON text.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class InternedTexts {
 };
 
 // Appends the name (a JSON string) and the value of a DebugAnnotation as JSON. Returns false, with
-// incomplete output, for a damaged or unusual one, which the caller must read: an unknown field,
-// fields that repeat, the older encoding of nested values, text that is not UTF-8 or not JSON.
+// incomplete output, if the caller must read it because it is damaged or unusual: an unknown field,
+// repeated fields, the older encoding of nested values, text that is not UTF-8 or not JSON.
 bool append_annotation(std::string& name, std::string& value, std::string_view message,
                        const InternedTexts& texts, int depth = 0);
 

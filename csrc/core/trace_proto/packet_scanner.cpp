@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the common packets of Perfetto traces: see packet_scanner.hpp.
 #include "core/trace_proto/packet_scanner.hpp"
 
 #include "core/trace_json/json_cursor.hpp"
@@ -18,8 +19,8 @@ namespace {
 constexpr size_t kMaxMembers = 48;  // repeated names are searched for in quadratic time
 constexpr size_t kMaxFlows = 64;
 constexpr std::string_view kSession = "\"fastprof session\"";
-constexpr std::string_view kSpliced = "\"metadata\"";  // an arg whose members are args
-constexpr uint32_t kUnfinished = 2;                    // value of the state "finished", the first
+constexpr std::string_view kSpliced = "\"metadata\"";  // an arg whose members are args of their own
+constexpr uint32_t kUnfinished = 2;                    // value of the first state bits, "finished"
 
 }  // namespace
 
@@ -78,7 +79,7 @@ void PacketScanner::intern(uint64_t sequence, TextKind kind, uint64_t iid, std::
   std::string json;
   auto& known = sequences_[sequence].texts[static_cast<int>(kind)];
   known.erase(iid);
-  if (!append_string(json, text)) return;  // the caller reads what refers to it
+  if (!append_string(json, text)) return;  // the caller reads packets that refer to it
   text_bytes_ += json.size() + 64;
   known.emplace(iid, std::move(json));
 }
@@ -88,7 +89,8 @@ void PacketScanner::set_counter(uint64_t uuid, std::string_view name, uint32_t t
   if (append_string(json, name)) counters_[uuid] = CounterTrack{std::move(json), track};
 }
 
-// Reads a packet that has a track event and nothing else that matters.
+// Reads a packet that contains a track event and nothing else of importance. Returns false for any
+// other.
 bool PacketScanner::read_packet(std::string_view message, Packet& packet) {
   uint32_t seen = 0;
   Fields fields(message);
@@ -156,7 +158,7 @@ bool PacketScanner::add_member(std::string_view name, std::string_view value) {
   return true;
 }
 
-// Adds the members of the arg that was set aside, behind the others.
+// Adds the members of the arg that add_annotation() set aside, after the others.
 bool PacketScanner::add_spliced() {
   bool is_plain = true;
   trace_json::Cursor cursor{spliced_.data(), spliced_.data() + spliced_.size()};
@@ -254,7 +256,7 @@ const Place* PacketScanner::place_of(const SequenceState& sequence, const Event&
   return found == places_.end() ? nullptr : &found->second;
 }
 
-// Adds the row of a packet, or returns false, with nothing changed, to leave it to the caller.
+// Adds the row of a packet. Returns false, with nothing changed, if the caller must read it.
 bool PacketScanner::add_packet(PacketBlock& block, std::string_view message, uint32_t first_row) {
   Packet packet;
   if (!read_packet(message, packet)) return false;
@@ -330,7 +332,6 @@ bool PacketScanner::add_packet(PacketBlock& block, std::string_view message, uin
   block.end_ns.push_back(time_ns);
   block.site.push_back(store_.site_code(site));
   block.track.push_back(place->track);
-  block.has_args.push_back(members_.empty() ? 0 : 1);
   if (!is_instant) {
     const bool stays_unfinished = (site.state & 3) == kUnfinished;
     stacks_.begin(place->stack, time_ns,
@@ -366,7 +367,6 @@ bool PacketScanner::add_counter(PacketBlock& block, const SequenceState& sequenc
   block.end_ns.push_back(time_ns);
   block.site.push_back(store_.site_code(site));
   block.track.push_back(track);
-  block.has_args.push_back(0);
   return true;
 }
 

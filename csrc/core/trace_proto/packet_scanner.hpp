@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PacketScanner: reads the packets of a Perfetto trace that contain a common track event (a begin,
 // an end, an instant or a counter with names, args and flows) into columns, and pairs begins with
-// ends. All other packets are left to the caller, who tells the scanner the state that follows.
+// ends. All other packets are left to the caller, who then updates the state here that later
+// packets refer to. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +40,9 @@ class PacketScanner {
  public:
   PacketScanner(trace_rows::Conventions conventions, bool is_sorted);
 
-  // Scans packets from data, the begin of one. first_row: number of the block's first row in the
-  // table. Stops behind the first packet that is left to the caller, and refuses what is no packet
-  // of at most max_packet_bytes.
+  // Scans packets from data, which begins with one. first_row: index in the table of the block's
+  // first row. Stops after the first packet that is left to the caller. Refuses anything that is
+  // not a packet of at most max_packet_bytes.
   PacketBlock scan(std::string_view data, uint32_t first_row, uint64_t max_packet_bytes);
 
   trace_rows::RowStore& store() noexcept { return store_; }
@@ -60,7 +61,8 @@ class PacketScanner {
   // Returns the state of all clocks that count up from event to event.
   const std::unordered_map<uint64_t, ClockState>& clocks() const noexcept { return clocks_; }
   void forget_clocks() { clocks_.clear(); }
-  // The trace is fastprof's own: some args encode a range's state, instants with flows are flows.
+  // Declares the trace to be fastprof's own: some args encode a range's state, and instants with
+  // flows are flow events.
   void set_own() noexcept { is_own_ = true; }
   size_t bytes() const noexcept;
 
@@ -72,7 +74,7 @@ class PacketScanner {
   struct Event {
     uint64_t type = 0, name_iid = 0, track_uuid = 0, location_iid = 0, value = 0;
     std::string_view name;
-    uint64_t seen = 0;  // a bit a field below 64
+    uint64_t seen = 0;  // one bit per field number below 64
     bool has_location = false, is_real = false, has_value = false, has_category = false;
   };
 

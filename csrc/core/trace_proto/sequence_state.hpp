@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packets of a Perfetto trace refer to: the state of sequences, tracks and clocks. The caller
-// reads the packets that change it, and sets it here.
+// State that packets of a Perfetto trace refer to: sequences, tracks and clocks. The caller reads
+// the packets that change it and updates it here.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,25 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_proto {
 
-// Where the rows of a track go: number of its stack of slices, and track of the table.
+// Destination of a track's rows: its stack of slices, and its track in the table.
 struct Place {
   uint32_t stack = 0, track = 0;
   bool is_known = false;
 };
 
-enum class TextKind : uint8_t { category, event_name, annotation_name, annotation_text };
+enum class TextKind : uint8_t {
+  category = 0,
+  event_name = 1,
+  annotation_name = 2,
+  annotation_text = 3,
+};
 constexpr int kTextKinds = 4;
 
 struct SequenceState final : InternedTexts {
-  bool is_valid = false;    // the incremental state was cleared, and no packet lost since
-  uint64_t clock = 0;       // of timestamps without a clock
-  uint64_t track_uuid = 0;  // of events without one; 0: none
-  Place place;              // of events for which there is no uuid at all
+  bool is_valid = false;    // the incremental state was cleared and no packet has been lost since
+  uint64_t clock = 0;       // default clock of timestamps
+  uint64_t track_uuid = 0;  // default track of events; 0: none
+  Place place;              // of events without any track uuid
   std::unordered_map<uint64_t, std::string> texts[kTextKinds];  // JSON strings
   std::unordered_map<uint64_t, uint32_t> locations;             // numbers given by the caller
 
@@ -61,7 +66,8 @@ struct ClockState {
   int64_t last_ns = 0;
   int64_t first_ns = 0, end_ns = 0, offset_ns = 0;
 
-  // Returns whether the time of a timestamp is known here; advances an incremental clock then.
+  // Converts a timestamp. Returns false if its time is outside the valid interval; otherwise
+  // advances an incremental clock.
   bool convert(uint64_t timestamp, int64_t& time_ns) noexcept {
     int64_t own = static_cast<int64_t>(timestamp);
     if (__builtin_mul_overflow(own, unit_ns, &own)) return false;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SliceStacks: pairs begins and ends of slices on each track, as Perfetto's trace processor does.
+// SliceStacks: pairs begins and ends of slices on each track, with the rules of Perfetto's trace
+// processor.
 //
-// An end closes the innermost open slice of its track; if it has a name or category, the innermost
-// one that matches. Open slices inside the closed one have lost their ends and end with it.
+// An end closes the innermost open slice of its track; if the end has a name or category, the
+// innermost one that matches. Open slices inside the closed one have lost their ends and end with
+// it.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +51,8 @@ class SliceStacks {
     open(track, time_ns, slice);
   }
 
-  // Closes a slice; returns its row, or kNoRow if there is none or the pair is made later. tag: of
-  // the pair in tagged_rows(), if it is made later; 0: none.
+  // Closes a slice. Returns its row, or kNoRow if there is none or it is paired later, by finish().
+  // tag: identifies the pair in tagged() then; 0: none.
   int64_t end(uint32_t track, int64_t time_ns, uint32_t name, uint32_t category, uint32_t tag) {
     if (is_sorted_) {
       log_.push_back(Logged{time_ns, track, OpenSlice{}, true, name, category, tag});

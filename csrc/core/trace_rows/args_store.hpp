@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ArgsStore: the args of many rows in compact code. Each is a sequence of (name, value), where a
-// value is an integer or the code of a text; it takes about two bytes a member.
+// ArgsStore: compact storage of the args of many rows. The args of a row are a sequence of (name,
+// value), where a value is an integer or the code of a text; a member takes about two bytes.
 //
 // Encoding: LEB128 number of the layout (the names, and which values are integers), then for each
-// member its integer, zigzag-encoded, or its text code, as LEB128. Args begin one after another in
-// blocks; the place of every 16th is kept, so the others are found by skipping at most 15.
+// member its integer, zigzag-encoded, or its text code, as LEB128. Encoded args follow one another
+// in blocks. The position of every 16th is stored; others are found by skipping at most 15.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class ArgsStore {
  public:
   explicit ArgsStore(uint64_t seed) : seed_(seed), layouts_(seed), recent_(kRecent, kNone) {}
 
-  // Returns the code of args: that of equal ones if these were added lately, else a new one.
+  // Returns the code of args: that of equal args if these were added recently, else a new one.
   uint32_t add(const ArgsWord* words, size_t count) {
     keys_.clear();
     bytes_.clear();
@@ -77,7 +77,7 @@ class ArgsStore {
  private:
   static constexpr size_t kBlock = 1 << 20;
   static constexpr size_t kRecent = 1 << 12;
-  static constexpr size_t kStride = 16;  // args a mark
+  static constexpr size_t kStride = 16;  // args per mark
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Bytes {
@@ -130,7 +130,7 @@ class ArgsStore {
 
   uint64_t seed_;
   WordCodes layouts_;
-  std::vector<uint32_t> recent_;  // by low bits of the hash: code of the args added last
+  std::vector<uint32_t> recent_;  // code of the args last added, by low bits of their hash
   std::vector<Bytes> blocks_;
   std::vector<Mark> marks_;
   size_t size_ = 0;

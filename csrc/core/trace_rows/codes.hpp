@@ -14,7 +14,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_rows {
 
-// Returns a hash of bytes. seed: random, so that a file cannot be made to collide.
+// Returns a hash of bytes. seed: random, so that no input file can be crafted to collide.
 inline uint64_t hash_bytes(const void* data, size_t size, uint64_t seed) noexcept {
   const char* at = static_cast<const char*>(data);
   uint64_t hash = seed ^ (size * 0x9E3779B97F4A7C15u);
@@ -36,7 +36,7 @@ inline uint64_t hash_bytes(const void* data, size_t size, uint64_t seed) noexcep
   return hash;
 }
 
-// Open-addressing index of a table whose keys lie elsewhere.
+// Open-addressing hash index of a table that stores its keys elsewhere.
 class CodeIndex {
  public:
   CodeIndex() : slots_(64, Slot{0, 0}) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of trace events, from their JSON text.
+// Parses numbers of trace events from their JSON text.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ inline bool parse_int(std::string_view text, int64_t& value, size_t digits = 18)
 constexpr uint64_t kMostTimeNs = uint64_t{4000000000000000} * 1000;  // the sum of two fits 64 bits
 
 // parse_us() for numbers with more than three decimals, an exponent or many digits: takes the
-// digits as one integer, cut where the ns end, and rounds by those behind.
+// digits as one integer, cut after the ns, and rounds by the digits after the cut.
 inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -65,13 +65,13 @@ inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
   }
   uint64_t value = 0;
   int64_t taken = 0;
-  unsigned next = 0;     // the first digit that is cut off
-  bool is_more = false;  // whether any digit behind that is not 0
+  unsigned next = 0;     // the first digit after the cut
+  bool is_more = false;  // whether any later digit is not 0
   for (const char* c = digits; c != digits_end; ++c) {
     if (*c == '.') continue;
     const auto digit = static_cast<unsigned>(*c - '0');
     if (taken < kept) {
-      if (value > kMostTimeNs / 10) return false;  // before ten times as much could wrap around
+      if (value > kMostTimeNs / 10) return false;  // before the product can wrap around
       value = value * 10 + digit;
     } else if (taken == kept) {
       next = digit;
@@ -89,9 +89,9 @@ inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
   return value <= kMostTimeNs;
 }
 
-// Converts a JSON number of microseconds to ns: of the decimal value itself, not of a double near
-// it; rounds to the nearest ns, ties to even. importers/decimal_times.py converts alike. Returns
-// false for what is not a finite number within +-4e15 us.
+// Converts a JSON number of microseconds to ns. Converts the decimal value itself, not a double
+// near it, and rounds to the nearest ns, ties to even, like importers/decimal_times.py. Returns
+// false unless it is a finite number within +-4e15 us.
 inline bool parse_us(std::string_view text, int64_t& ns) noexcept {
   const char* at = text.data();
   const char* const end = at + text.size();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Interning of trace rows: see row_store.hpp.
 #include "core/trace_rows/row_store.hpp"
 
 #include <random>
@@ -43,8 +44,8 @@ Block RowStore::new_block() const {
 }
 
 uint32_t RowStore::key_code(std::string_view name) {
-  // Args of similar events have the same names in the same order: the name that followed the last
-  // one before is compared first.
+  // Args of similar events have the same names in the same order: first compare with the name that
+  // last followed the previous one.
   uint32_t code = last_key_ < next_key_.size() ? next_key_[last_key_] : 0;
   if (code >= keys_.size() || keys_.text(code) != name) {
     if (keys_.size() >= kMaxKeys) return kTooManyKeys;
@@ -57,7 +58,7 @@ uint32_t RowStore::key_code(std::string_view name) {
 }
 
 bool RowStore::are_plain(const std::vector<Member>& members) const noexcept {
-  // Numbers given as text or of more than 18 digits are the caller's.
+  // The caller reads numbers given as text, and integers of more than 18 digits.
   for (const Member& member : members) {
     int64_t number;
     const char c = member.value[0];

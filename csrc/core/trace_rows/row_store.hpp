@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowStore: what the native readers of traces have in common. Names, sites, tracks and args of rows
-// are interned; args are kept in compact code and turned back into JSON when requested.
+// RowStore: shared store of the native trace readers. Interns the names, sites, tracks and args of
+// rows; args are stored in compact code and converted to JSON on request.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_rows {
 
-// What the readers must know of the traces' conventions.
+// Conventions of the traces that the readers depend on.
 struct Conventions {
   std::vector<std::string> numbers;  // args that are integers; sparse column i of a block each
   std::vector<std::string> lists;    // args that are lists; sparse columns after the numbers
@@ -27,7 +27,7 @@ struct Conventions {
   int64_t other_pid = 0;             // process whose events are left to the caller
 };
 
-// Values of the rows that have one. Rows count from the block's first.
+// Values of the rows that have one. Rows are numbered from the block's first.
 struct SparseColumn {
   Column<uint32_t> rows;
   Column<int64_t> values;  // numbers, or codes of texts
@@ -41,9 +41,9 @@ struct OtherEvent {
 };
 
 enum class Stop : uint8_t {
-  more,     // the buffer ends within an event
-  other,    // the last of `others` must be interpreted before reading on
-  refused,  // what follows is not an event that the reader can read, or the end of the events
+  more = 0,     // the buffer ends within an event
+  other = 1,    // the last of `others` must be interpreted before reading on
+  refused = 2,  // what follows is the end of the events, or cannot be read by the reader
 };
 
 // The events of one buffer.
@@ -53,22 +53,21 @@ struct Block {
   uint32_t events = 0;
   Column<int64_t> start_ns, end_ns;
   Column<uint32_t> site, track;
-  Column<int32_t> args;      // code of the args without states; -1: none
-  Column<uint8_t> has_args;  // whether the args had any member
+  Column<int32_t> args;  // code of the args without states; -1: none
   std::vector<SparseColumn> sparse;
   SparseColumn flow;  // ids of flow events
   std::vector<OtherEvent> others;
 };
 
-enum class OpScope : uint8_t { user, function, backward };
+enum class OpScope : uint8_t { user = 0, function = 1, backward = 2 };
 
-// What rows with the same site code have in common.
+// Properties shared by the rows with the same site code.
 struct ScannedSite {
   uint32_t name, category;  // codes of JSON strings
   char phase;               // 'X', 'i' (any instant), 's' or 'f'; 'B': a range that an end follows
   OpScope scope;
-  uint32_t state;      // two bits a state: 0 absent, 1 true, 2 false, 3 another value
-  uint32_t place = 0;  // number that the caller gave to a source location; 0: none
+  uint32_t state;      // two bits per state: 0 absent, 1 true, 2 false, 3 another value
+  uint32_t place = 0;  // the caller's number of a source location; 0: none
 };
 
 // A member of an event's args: code of the name, and the value as JSON.
@@ -81,7 +80,7 @@ inline std::string quoted(std::string_view text) {
   return '"' + std::string(text) + '"';
 }
 
-// Not safe for use from several threads at once while rows are added.
+// Not thread-safe while rows are added.
 class RowStore {
  public:
   explicit RowStore(Conventions conventions);
@@ -97,7 +96,8 @@ class RowStore {
   static constexpr uint32_t kTooManyKeys = UINT32_MAX;
   uint32_t key_code(std::string_view name);
   bool is_op(std::string_view category) const noexcept { return category == op_category_; }
-  // Returns false if an arg that is a column is a number of unusual form, which the caller reads.
+  // Returns false if an arg with a column of its own is a number in an unusual form, which the
+  // caller must read.
   bool are_plain(const std::vector<Member>& members) const noexcept;
 
   // Adds the args of the block's next row; the states among them go to site.state unless
@@ -111,7 +111,7 @@ class RowStore {
 
   // Treats operators of this name (a JSON string) as backward functions from now on.
   void add_backward(std::string_view name) { mark_backward(texts_.code_of(name)); }
-  // Codes of the names found behind the engine's prefix, in order.
+  // Returns the codes of the names found after the engine's prefix, in order.
   const std::vector<uint32_t>& backward_names() const noexcept { return backward_; }
 
   std::string_view text(uint32_t code) const noexcept { return texts_.text(code); }
@@ -122,7 +122,7 @@ class RowStore {
   size_t args() const noexcept { return args_.size(); }
   // Returns the args with this code as a JSON object.
   std::string args_text(uint32_t code) const;
-  // Bytes of memory used, without blocks.
+  // Returns the bytes of memory used, without blocks.
   size_t bytes() const noexcept;
 
  private:

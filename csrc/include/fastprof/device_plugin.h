@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_plugin.h: the C interface by which a library makes fastprof record the work of one kind of
- * device (an accelerator without support of its own in fastprof). C99 and C++; needs no other header of
- * fastprof, and nothing to link with.
+/* C interface of device plug-ins: a plug-in makes fastprof record the work of one kind of device
+ * that fastprof does not support itself. C99 and C++; needs no other header of fastprof and no
+ * library to link with.
  *
  * A plug-in is a shared library that exports
  *
  *     const fastprof_device_plugin* fastprof_device_plugin_open(const fastprof_device_host* host);
  *
- * It may be called more than once, and returns a table of its functions, which stays valid and unchanged until the process ends (fastprof
- * never unloads the library), or NULL if it cannot work with this host; fastprof then refuses it with a
- * message. docs/device_plugins.md says how to build, register and test one; examples/device_plugin is
- * a complete one.
+ * It returns a table of the plug-in's functions, or NULL if it cannot work with this host; fastprof
+ * then refuses the plug-in with a message. The table stays valid and unchanged until the process
+ * ends (fastprof never unloads the library). The function may be called more than once.
+ *
+ * docs/device_plugins.md explains how to build, register and test a plug-in; examples/device_plugin
+ * is a complete one.
  *
  * Rules for all functions of the table, unless said otherwise:
- * - They may be called from any thread, one at a time (those of fastprof_device_stubs: concurrently).
- * - No exception and no longjmp should leave them. fastprof catches C++ exceptions, and reports them.
- * - Texts are UTF-8 and end with a null byte. fastprof copies what it is given before the call returns.
+ * - They may be called from any thread, one at a time (those of fastprof_device_stubs:
+ *   concurrently).
+ * - No exception and no longjmp should leave them. fastprof catches C++ exceptions, and reports
+ *   them.
+ * - Texts are UTF-8 and end with a null byte. fastprof copies what it is given before the call
+ *   returns.
  * - `self` is the table's `self`.
  *
- * Versions: a host accepts a plug-in of the same major version. Within a major version, structs only
- * grow at their end; whoever reads one looks at its `size` before it reads a member that was added. */
+ * Versions: a host accepts a plug-in of the same major version. Within a major version, structs
+ * only grow at their end: check `size` before reading a member that a minor version added. */
 #ifndef FASTPROF_DEVICE_PLUGIN_H
 #define FASTPROF_DEVICE_PLUGIN_H
 
@@ -39,11 +44,11 @@ extern "C" {
 #define FASTPROF_DEVICE_PLUGIN_EXPORT
 #endif
 
-/* Returned instead of an index by functions of the sink that refuse what they are given, and given as
- * `text` by activities without one. */
+/* Returned instead of an index by functions of the sink that refuse what they are given, and given
+ * as `text` by activities without one. */
 #define FASTPROF_NO_INDEX 0xFFFFFFFFu
 
-/* Types of activities. Calls and overhead take place on threads, all others on queues of a device. */
+/* Types of activities. Calls and overhead take place on threads, all others on device queues. */
 enum {
   FASTPROF_ACTIVITY_KERNEL = 0,      /* traces: "kernel" */
   FASTPROF_ACTIVITY_COPY = 1,        /* "gpu_memcpy" */
@@ -78,12 +83,13 @@ enum {
   FASTPROF_DEVICE_FORK_SAFE = 1
 };
 
-/* Why a call failed. The plug-in writes a text for users, which says what would help. */
+/* Why a call failed: a text for users, written by the plug-in, that says what failed and what to
+ * do. */
 typedef struct fastprof_reason {
   char text[512];
 } fastprof_reason;
 
-/* What fastprof offers to a plug-in; valid until the process ends. */
+/* Functions of fastprof for a plug-in; valid until the process ends. */
 typedef struct fastprof_device_host {
   uint32_t size; /* sizeof(fastprof_device_host) of the host */
   uint16_t major;
@@ -93,13 +99,13 @@ typedef struct fastprof_device_host {
   uint64_t (*ticks)(void);
 } fastprof_device_host;
 
-/* What activities have in common: a kernel's name, a function of the runtime. */
+/* Properties shared by activities of the same name, e.g. a kernel or a function of the runtime. */
 typedef struct fastprof_activity_kind {
   uint32_t size; /* sizeof(fastprof_activity_kind) of the plug-in */
   uint32_t type; /* FASTPROF_ACTIVITY_... */
   const char* name;
-  /* Arguments that each activity has, beside its device, queue and correlation, which fastprof adds.
-   * "bytes" of a copy or fill also gives its bandwidth. */
+  /* Arguments that each activity has, beside its device, queue and correlation, which fastprof
+   * adds. "bytes" of a copy or fill also gives its bandwidth. */
   uint32_t argument_count;
   const char* const* argument_names;
   const uint8_t* argument_types; /* FASTPROF_ARGUMENT_... */
@@ -107,11 +113,12 @@ typedef struct fastprof_activity_kind {
 
 /* One activity. Fixed for a major version. */
 typedef struct fastprof_activity {
-  /* Stamps of the plug-in's clock, those of calls and overhead of its call_clock; end >= begin > 0. */
+  /* Stamps of the plug-in's clock; of calls and overhead, of its call_clock. begin > 0,
+   * end >= begin. */
   uint64_t begin;
   uint64_t end;
-  /* Joins a call and the work that it started: the same number, not 0, unique among the calls of a
-   * collection. 0: none. Work is linked to the range in which its call was made. */
+  /* Links work to the call that started it: both have the same number, unique among the calls of a
+   * collection; 0: not linked. Work is attributed to the range in which its call was made. */
   uint32_t correlation;
   uint32_t kind;             /* returned by sink->kind() */
   uint32_t place;            /* returned by sink->queue() or sink->thread() */
@@ -119,35 +126,37 @@ typedef struct fastprof_activity {
   const uint64_t* arguments; /* argument_count words of its kind; may be NULL if there are none */
 } fastprof_activity;
 
-/* Receives the activities of one collection; valid during the call of end() alone, on its thread. What
- * is invalid is left out, counted, and reported to the user of the profile; the rest is kept. */
+/* Receives the activities of one collection. Valid only during the call of end(), on its thread.
+ * Invalid activities are discarded, counted, and reported to the user of the profile. */
 typedef struct fastprof_activity_sink {
   uint32_t size; /* sizeof(fastprof_activity_sink) of the host */
   void* state;   /* the first argument of all functions */
-  /* A queue of a device, by their numbers, >= 0. name: NULL for "queue N". Returns its index; the same
-   * one for the same queue. */
+  /* Returns the index of a queue of a device, the same one for the same queue. device, number:
+   * >= 0. name: NULL for "queue N". */
   uint32_t (*queue)(void* state, int32_t device, int64_t number, const char* name);
-  /* A thread of this process, by the kernel's id (gettid()). name: NULL for the recorder's. */
+  /* Returns the index of a thread of this process. thread_id: the kernel's (gettid()). name: NULL
+   * for the name that the recorder has for it. */
   uint32_t (*thread)(void* state, int64_t thread_id, const char* name);
   /* Returns the index of a kind; the same one for the same kind. */
   uint32_t (*kind)(void* state, const fastprof_activity_kind* kind);
-  /* Further arguments, as a JSON object: {"grid":[1,1,1]}. Share it between activities. */
+  /* Returns the index of a text of further arguments, a JSON object: {"grid":[1,1,1]}. Activities
+   * may share it. */
   uint32_t (*text)(void* state, const char* json);
-  /* Returns how many of the activities were accepted. In any order. */
+  /* Adds activities, in any order. Returns how many were accepted. */
   size_t (*add)(void* state, const fastprof_activity* activities, size_t count);
   /* Counts activities that the plug-in had no room for. */
   void (*dropped)(void* state, uint64_t count);
-  /* Reports to the user of the profile what is missing in it, and why. */
+  /* Reports to the user which activities the profile lacks, and why. */
   void (*problem)(void* state, const char* text);
 } fastprof_activity_sink;
 
-/* Timed events on a device and annotations, for the exclusive profiler (state PRIVATEUSE1), as PyTorch's
- * ProfilerStubs. Called concurrently. Functions that return int return 0 if they succeed; after a failed
- * record() the range has no device time. */
+/* Timed events on a device and annotations, for the exclusive profiler (state PRIVATEUSE1); the
+ * counterpart of PyTorch's ProfilerStubs. Called concurrently. Functions that return int return 0
+ * on success; after a failed record() the range has no device time. */
 typedef struct fastprof_device_stubs {
   uint32_t size; /* sizeof(fastprof_device_stubs) of the plug-in */
-  /* Records an event on the calling thread's current device and queue: the device's number, a handle
-   * of the event, and the time of the call (CLOCK_MONOTONIC, ns). */
+  /* Records an event on the calling thread's current device and queue: the device's number, a
+   * handle of the event, and the time of the call (CLOCK_MONOTONIC, ns). */
   int (*record)(void* self, int32_t* device, uint64_t* event, int64_t* cpu_ns);
   void (*release)(void* self, uint64_t event);
   /* Time between two events of one device, in us. Waits for them. */
@@ -174,25 +183,26 @@ typedef struct fastprof_device_plugin {
   int32_t device_type;
   uint32_t flags; /* FASTPROF_DEVICE_... */
   uint32_t clock; /* of work on queues: FASTPROF_CLOCK_... */
-  /* Of calls and overhead, on threads: any but FASTPROF_CLOCK_OWN. A call is linked to the range that its
-   * stamps lie in, so use FASTPROF_CLOCK_TICKS; others are converted to within some hundred ns. */
+  /* Of calls and overhead, on threads: any but FASTPROF_CLOCK_OWN. A call is linked to the range
+   * that contains its stamps, so use FASTPROF_CLOCK_TICKS: others are converted with an error of
+   * some hundred ns. */
   uint32_t call_clock;
   double clock_hz; /* of FASTPROF_CLOCK_OWN: ticks per second; 0: 1e9. Used for collections of less
                       than 1 ms. */
   void* self;
   /* Returns 1 if activities can be collected now, else 0 and a reason. NULL: always. */
   int (*usable)(void* self, fastprof_reason* reason);
-  /* Begins a collection: of activities whose type's bit (1 << FASTPROF_ACTIVITY_...) is set in types.
-   * Any number may be open at once, and each gets all activities from its begin to its end. Returns
-   * a number, or 0 and a reason. */
+  /* Begins a collection of the activities whose type's bit (1 << FASTPROF_ACTIVITY_...) is set in
+   * types. Any number may be open at once; each receives all activities from its begin to its end.
+   * Returns the collection's number, or 0 and a reason. */
   uint64_t (*begin)(void* self, uint32_t types, fastprof_reason* reason);
-  /* Waits for the device's work, gives what a collection has to the sink, and ends it. Collections end
-   * in any order, each once, by end() or abandon(). Returns 0, or another number and a reason; what
-   * the sink has been given is kept. */
+  /* Waits for the device's work, passes the collection's activities to the sink, and ends the
+   * collection. Collections end in any order, each once, by end() or abandon(). Returns 0, or
+   * another number and a reason; activities that the sink accepted are kept. */
   int (*end)(void* self, uint64_t collection, const fastprof_activity_sink* sink,
              fastprof_reason* reason);
-  void (*abandon)(void* self, uint64_t collection);
-  uint64_t (*read_clock)(void* self); /* of FASTPROF_CLOCK_OWN, else NULL. Any thread, concurrently. */
+  void (*abandon)(void* self, uint64_t collection); /* ends a collection, discards its activities */
+  uint64_t (*read_clock)(void* self); /* FASTPROF_CLOCK_OWN, else NULL. Any thread, concurrently. */
   const fastprof_device_stubs* stubs; /* NULL: none */
 } fastprof_device_plugin;
 

@@ -10,5 +10,14 @@
 //   const fastprof::Recovered found = fastprof::recover(path);
 #pragma once
 
+// Hide the user's macros min and max from the headers below, the standard ones among them.
+#pragma push_macro("min")
+#pragma push_macro("max")
+#undef min
+#undef max
+
 #include "fastprof/session/private_folder.hpp"
 #include "fastprof/session/recover.hpp"
+
+#pragma pop_macro("min")
+#pragma pop_macro("max")

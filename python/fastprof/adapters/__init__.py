@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters: integrate other programs in this process, one folder each; and watch for their import."""
+"""Adapters: integrations with other packages in this process (torch, asyncio, trio), and the watch for their import."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of asyncio's tasks: which one runs, and the callbacks that step them."""
+"""asyncio's tasks: find the running one, and the C functions of CPython that step tasks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["learn_task_steps", "running_task"]
 
 
 def running_task() -> tuple[Any, Any]:
-    """Return the event loop that runs on this thread and its current task; None for neither."""
+    """Return (event loop that runs on this thread, its current task); None in place of each that is missing."""
     asyncio = sys.modules.get("asyncio")
     loop = getattr(asyncio, "_get_running_loop", lambda: None)()
     return loop, None if asyncio is None or loop is None else asyncio.current_task(loop)
 
 
 def learn_task_steps() -> bool:
-    """Find the functions of CPython's _asyncio that step tasks, once. Needs asyncio, imported.
+    """Find the functions of CPython's _asyncio that step tasks; return whether they are known. Runs once.
 
-    A task is made on an event loop that hands its callbacks to us, and stepped until it has ended: on a
-    thread of its own, which has no running loop, and on which no KeyboardInterrupt is raised. The
-    thread imports nothing, so that it may be waited for under any import lock.
+    Requires that asyncio is imported. A probe task runs on a minimal event loop that keeps its callbacks,
+    from its first step to its end. It has a thread of its own, on which no other loop runs and no
+    KeyboardInterrupt is raised. That thread imports nothing, so the caller may hold any import lock.
     """
     if _core.task_steps_known():
         return True
@@ -55,9 +55,9 @@ def _learn_from_a_task() -> None:
     task = module.Task(_awaiting(future), loop=loop, name="fastprof")
     future.loop = loop
     step = loop.callback
-    step()  # awaits the future
+    step()  # runs until the task awaits the future
     wakeup = future.callback
-    wakeup(future)  # ends
+    wakeup(future)  # runs until the task ends
     if task.done():
         _core.learn_task_steps(task, step, wakeup)
 
@@ -67,7 +67,7 @@ async def _awaiting(future: Awaitable[None]) -> None:
 
 
 class _Loop:
-    """What a task needs of its event loop."""
+    """Minimal event loop: the methods that a task calls. It keeps the last callback and runs nothing."""
 
     callback: Any = None
 
@@ -85,7 +85,7 @@ class _Loop:
 
 
 class _Future:
-    """What a task needs of a future that it awaits; it has a result."""
+    """Minimal future that has its result, None: the methods that a task calls."""
 
     _asyncio_future_blocking = False
     loop: Any = None

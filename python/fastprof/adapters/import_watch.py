@@ -19,9 +19,8 @@ __all__ = ["after_import", "forget_import", "watch_import"]
 
 _lock = threading.RLock()
 _awaited: dict[str, list[Callable[[], None]]] = {}
-_searching = (
-    threading.local()
-)  # .name: the module whose spec this thread is requesting from the other finders
+# .name: the module whose spec this thread is requesting from the other finders
+_searching = threading.local()
 
 
 def after_import(name: str, call: Callable[[], None]) -> None:

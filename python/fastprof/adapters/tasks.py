@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FollowedTasks: records which task runs on each thread, for one recording.
 
-asyncio's tasks, on any event loop, are seen from C (csrc/adapters/python/task_switches.cpp). Nothing
-is imported: asyncio is awaited if it is not there yet.
+Native code observes the steps of asyncio's tasks, on any event loop (csrc/adapters/python/task_switches.cpp). asyncio
+and trio are never imported here: if one is missing, the recording starts to follow it once the program imports it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ class FollowedTasks:
 
     def __init__(self) -> None:
         self._switches = _core.TaskSwitches()
-        self._awaits = False
+        self._watches_imports = False
         self._follows_trio = False
 
     def start(self) -> list[str]:
-        """Begin, after the session was started. Return what is not followed, as sentences."""
+        """Begin, after the session was started. Return a sentence for each kind of task that is not followed."""
         self._switches.begin()
         after_import("asyncio", _asyncio_imported)
         after_import("trio", self._trio_imported)
-        self._awaits = True
+        self._watches_imports = True
         loop, task = running_task()
         if task is not None:
             _core.note_running_task(task)
-            # The step of this task is not seen to end. This runs before the loop waits for anything.
+            # The end of the step in progress cannot be observed, so a callback reports it. The loop runs
+            # the callback before it waits for anything.
             loop.call_soon(_core.running_task_left, task)
         else:
             _core.note_running_task(running_trio_task())
@@ -43,10 +44,10 @@ class FollowedTasks:
         return []
 
     def stop(self) -> None:
-        """End. Has no effect when called again."""
+        """End. A second call has no effect."""
         self._switches.end()
-        if self._awaits:
-            self._awaits = False
+        if self._watches_imports:
+            self._watches_imports = False
             forget_import("asyncio", _asyncio_imported)
             forget_import("trio", self._trio_imported)
         if self._follows_trio:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of trio's tasks runs: an instrument in each of its runs while a profile records tasks.
+"""Record which of trio's tasks runs, by an instrument in trio's runs while a profile records tasks.
 
-trio calls an instrument before and after each step of a task. A run that begins during a profile gets
-it when it is made; of runs that are in progress, the one of the starting thread does. Nothing imports
-trio.
+trio calls an instrument before and after each step of a task. A run that begins during a profile gets the
+instrument at its creation; of the runs in progress when a profile starts, only that of the starting thread
+gets it. trio is never imported here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _users = 0
 _original: Any = None  # Instruments.__init__, while it is replaced
 
 
-class _Switches:
-    """The instrument, one for all runs. trio looks its methods up when it is added."""
+class _TaskInstrument:
+    """The instrument, shared by all runs. trio looks its methods up when it is added."""
 
     def __init__(self) -> None:
         self.ended: set[Any] = set()
-        self.begun_before: set[Any] = set()  # tasks whose step was in progress when it was added
+        self.begun_before: set[Any] = set()  # tasks whose step was in progress when this was added
 
     def before_task_step(self, task: Any) -> None:
         if _users:
@@ -45,11 +45,11 @@ class _Switches:
             _core.leave_task(task, ended)
 
 
-_switches = _Switches()
+_instrument = _TaskInstrument()
 
 
 def follow_trio() -> None:
-    """Begin for one more profile, once trio is imported."""
+    """Begin for one more profile. Requires that trio is imported."""
     global _users, _original
     _users += 1
     instruments = _instruments_type()
@@ -60,7 +60,7 @@ def follow_trio() -> None:
     def with_ours(self: Any, incoming: Any) -> None:
         original(self, incoming)
         if _users:
-            self.add_instrument(_switches)
+            self.add_instrument(_instrument)
 
     instruments.__init__ = with_ours
 
@@ -76,7 +76,7 @@ def unfollow_trio() -> None:
 
 
 def running_trio_task() -> Any:
-    """Return the task of trio that runs on this thread, and observe its run; None for none."""
+    """Return the trio task that runs on this thread, and add the instrument to its run; None outside of a run."""
     lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
     if lowlevel is None:
         return None
@@ -84,8 +84,8 @@ def running_trio_task() -> Any:
         task = lowlevel.current_task()
     except RuntimeError:  # not in a run of trio
         return None
-    _switches.begun_before.add(task)
-    lowlevel.add_instrument(_switches)
+    _instrument.begun_before.add(task)
+    lowlevel.add_instrument(_instrument)
     return task
 
 

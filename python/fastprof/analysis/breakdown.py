@@ -15,7 +15,7 @@ __all__ = ["Share", "by_category", "by_module"]
 Array: TypeAlias = NDArray[Any]
 _MODULE = "nn.Module: "  # name of a module's calls, as profiles with Python calls record them
 _NO_MODULE = "outside of any module"
-_WORDS = {
+_CATEGORY_TEXTS = {
     "user_annotation": "ranges of the program",
     "python_function": "Python functions",
     "cpu_op": "ops of PyTorch",
@@ -29,7 +29,10 @@ _WAITS = "waits"
 
 
 class Share(NamedTuple):
-    """what: module or category. ns: self time of its events in the steps. rows: those with the most, first."""
+    """Self time of one module or category. what: its name. ns: self time of its events in the steps.
+
+    rows: the five events with the most self time, most first, as rows of NamedRows.
+    """
 
     what: str
     ns: int
@@ -37,11 +40,11 @@ class Share(NamedTuple):
 
 
 def by_category(times: StepTimes) -> list[Share]:
-    """Return self time by category of event, most first; waits of any category are one of their own."""
+    """Return self time by category of event, most first; all waits form a category "waits" of their own."""
     rows = _inside(times)
     table = times.events.table
     sites = times.events.tree.take(table.column("site"))[rows]
-    words = [_WORDS.get(name, name) for name in table.sites.field("category")]
+    words = [_CATEGORY_TEXTS.get(name, name) for name in table.sites.field("category")]
     known, code = np.unique(np.array([*words, _WAITS]), return_inverse=True)
     code = code.reshape(-1)
     of_row = np.where(_waiting(times, rows), code[-1], code[:-1][sites])
@@ -49,7 +52,7 @@ def by_category(times: StepTimes) -> list[Share]:
 
 
 def _waiting(times: StepTimes, rows: Array) -> Array:
-    """Return whether each row is a wait, or inside of one."""
+    """Return a mask of the rows that are a wait or inside of one."""
     waits = np.flatnonzero(times.wait_kind >= 0)
     if not len(waits):
         return np.zeros(len(rows), np.bool_)
@@ -58,10 +61,10 @@ def _waiting(times: StepTimes, rows: Array) -> Array:
 
 
 def by_module(times: StepTimes) -> list[Share]:
-    """Return self time by module, most first: of its calls and of all in them, without inner modules.
+    """Return self time by module, most first: of the module's calls and all events in them, without inner modules.
 
     Modules are those of eager PyTorch where Python calls were recorded, and of TorchScript with
-    with_modules=True; [] without either. What no module encloses, such as backward, is a share of its own.
+    with_modules=True; [] without either. Events outside of any module, such as backward, form one share.
     """
     events = times.events
     rows = _inside(times)
@@ -83,7 +86,7 @@ def by_module(times: StepTimes) -> list[Share]:
 
 
 def _with_modules(shares: list[Share]) -> list[Share]:
-    """Return the shares, [] if none of them is a module's."""
+    """Return the shares; [] if none of them is that of a module."""
     return shares if any(share.what != _NO_MODULE for share in shares) else []
 
 
@@ -94,7 +97,7 @@ def _inside(times: StepTimes) -> Array:
 
 
 def _shares(times: StepTimes, rows: Array, code: Array, names: list[str]) -> list[Share]:
-    own = times.events.own[rows]
+    own = times.events.self_ns[rows]
     sums = np.bincount(code, own, len(names))
     found: dict[str, Share] = {}
     for number in np.argsort(-sums, kind="stable").tolist():

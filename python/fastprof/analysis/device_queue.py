@@ -19,7 +19,7 @@ __all__ = ["LAUNCH_NAMES", "DeviceQueue", "device_queue"]
 
 Array: TypeAlias = NDArray[Any]
 
-# A call of the runtime or driver whose name begins so launches kernels.
+# Prefixes of the names of runtime and driver calls that launch kernels.
 LAUNCH_NAMES = (
     "cudaLaunchKernel",
     "__cudaLaunchKernel",
@@ -36,9 +36,10 @@ LAUNCH_NAMES = (
 
 
 class DeviceQueue(NamedTuple):
-    """launches, kernels: table rows, by start. queued, started: sorted times of kernels, int64 ns.
+    """Kernels of a table, their launches, and the depth of the queue over time.
 
-    rows, depth: launches and kernels in order of their start, with the depth at each.
+    launches, kernels: table rows, by start. queued, started: sorted times at which kernels were launched and
+    began, int64 ns. rows, depth: launches and kernels by start, with the depth at each.
     """
 
     launches: Array

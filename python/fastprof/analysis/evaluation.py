@@ -3,7 +3,8 @@
 
 Names and results as PyTorch's torch.profiler._utils publishes them, computed on columns. Differences, all where
 the published results are wrong: overlapping intervals count once, launches are found, kernels are matched to
-launches on any number of streams, idle time at the end counts, one event has a rank. Inputs are never modified.
+launches on any number of streams, idle time at the end counts, a single candidate is ranked. Inputs are never
+modified.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fastprof.model.tree import EventTree
 __all__ = ["BasicEvaluation", "EventKey", "EventMetrics", "table_of"]
 
 Array: TypeAlias = NDArray[Any]
-_PEAK = 4  # a queue that was at least so deep before it ran empty counts as a fall
+_PEAK = 4  # least depth from which a fall of the queue to 0 counts
 
 
 def table_of(source: Any) -> EventTable:
@@ -86,7 +87,7 @@ class EventKey:
 
 
 class _Metrics(Mapping[EventKey, EventMetrics]):
-    """The metrics of a tree's events, made when read."""
+    """Metrics of a tree's events by EventKey; values are made when read."""
 
     def __init__(self, evaluation: BasicEvaluation) -> None:
         self._of = evaluation
@@ -178,7 +179,7 @@ class BasicEvaluation:
         Candidates touch a window in which the queue fell from at least 4 to 0. Score: z(idle fraction) + 0.6
         z(self time), by the candidates' mean and sample standard deviation; a value that does not vary scores 0.
         """
-        windows = self._falling()
+        windows = self._windows_of_falls()
         overlap = covered_ns(self.start_ns, self.end_ns, windows)
         found = np.flatnonzero(overlap > 0)
         if not len(found):
@@ -188,7 +189,7 @@ class BasicEvaluation:
         best = found[np.argsort(-score, kind="stable")][:length]
         return [EventKey(TreeEvent(self.tree, int(index))) for index in best]
 
-    def _falling(self) -> tuple[Array, Array]:
+    def _windows_of_falls(self) -> tuple[Array, Array]:
         """Return the windows from a peak of at least _PEAK to the next depth of 0, as a union."""
         depth = self.queue.depth
         start = self.table.start_ns[self.queue.rows]
@@ -197,7 +198,7 @@ class BasicEvaluation:
         begins, ends = begins[ends > begins], ends[ends > begins]
         found = []
         if len(begins):
-            # Each slice that reduceat() takes ends with a 0 or more of them, which never is its maximum.
+            # Each slice of reduceat() ends with the zeros up to the next begin, which never are its maximum.
             peaks = np.maximum.reduceat(depth, begins) >= _PEAK
             for low, high in zip(begins[peaks], ends[peaks], strict=True):
                 # The last record of the greatest depth begins the fall.
@@ -207,7 +208,7 @@ class BasicEvaluation:
         return union_of(windows[:, 0], windows[:, 1])
 
     def get_optimizable_events(self, length: int = 1, print_enable: bool = True) -> list[EventKey]:
-        """Return rank_events(length); print_enable: also print name, location and idle share of each."""
+        """Return rank_events(length). print_enable: also print name, location and idle share of each event."""
         found = self.rank_events(length)
         if print_enable:
             print(self._text(found))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """explain(): where the time of a step went, what changed, which steps were slow and why, what to do first.
 
-Every claim carries its figure and the rows behind it. Limits below which nothing is claimed are the constants here.
+Every claim has its figure and the table rows behind it. The constants here are the limits below which nothing is
+claimed.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from fastprof.base.short_paths import shorten_paths
 
 __all__ = ["Claim", "Explanation", "explain"]
 
-_SHOWN_PERCENT = 0.1
+_SHOWN_PERCENT = 0.1  # least share of the steps' time that is listed, in percent
 _SHOWN_NAMES, _SHOWN_STEPS, _SHOWN_EVENTS = 8, 3, 5
-_SLOW = 1.5  # a step is slow from this multiple of the median on
-_CHANGE = 0.2  # share by which the last third of the steps must differ from the first
-_MOST_OF_EXCESS = 0.3  # share of a slow step's excess that a name must have to be its reason
-_WAIT = 0.05  # share of the steps' time from which on a wait is worth a claim
-_GAIN = 0.01  # the same of an anti-pattern's gain
+_SLOW = 1.5  # multiple of the median duration from which a step is slow
+_CHANGE = 0.2  # relative difference of the medians of the first and last third of the steps
+_MOST_OF_EXCESS = 0.3  # share of a slow step's excess from which a name is given as its reason
+_WAIT = 0.05  # share of the steps' time from which a wait is claimed
+_GAIN = 0.01  # share of the steps' time from which an anti-pattern's gain is claimed
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What explain() found; empty lists where nothing is wrong. first: what to do first, None for nothing."""
+    """Result of explain(); lists are empty where nothing is wrong. first: what to do first, None for nothing."""
 
     steps: int
     median_step_ns: int
@@ -74,7 +75,7 @@ class Explanation:
         return found
 
     def text(self) -> str:
-        """Return one page of text. Paths of calls are relative to the working directory, or to the package."""
+        """Return one page of text. Paths of calls are relative to the working directory or to installed packages."""
         lines = [
             f"{counted(self.steps, 'step')}, median {_time(self.median_step_ns)}"
             if self.steps
@@ -102,16 +103,18 @@ class Explanation:
 def explain(prof: Any, *, step: str | None = None, breakdown: bool = True) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
-    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. breakdown: False leaves
-    out where the time went and memory, and finds only what is unusual. Raises errors.ValueError if no range has
-    that name. Any thread.
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. breakdown: False finds
+    only what is unusual, without where the time went and memory. Raises errors.ValueError if no range has the
+    name `step`. Any thread.
 
         print(fastprof.analysis.explain(prof).text())
     """
     rows = NamedRows(table_of(prof))
     times = StepTimes(rows, step)
     if step is not None and not len(times.rows):
-        raise errors.ValueError(f"no range is named {step!r}. Pass the name of a range, or none.")
+        raise errors.ValueError(
+            f"no range is named {step!r}. Pass the name of a range, or leave out the step's name."
+        )
     total = int(times.duration.sum())
     found_waits = [w for w in find_waits(times) if w.ns >= _WAIT * max(total, 1)]
     waits = [Claim(_wait_text(w, total), w.ns, _table_rows(rows, w.rows)) for w in found_waits]
@@ -199,10 +202,11 @@ def _changed(times: StepTimes) -> list[Claim]:
     text = f"steps became {word}: median {_time(low)} in the first third, {_time(high)} in the last"
     rows: list[int] = []
     if len(grew):
-        column = int(np.argmax(grew * np.sign(high - low)))
+        part = grew * np.sign(high - low)  # what changed the other way is negative
+        column = int(np.argmax(part))
         code = int(times.names[column])
-        if abs(grew[column]) >= _MOST_OF_EXCESS * abs(high - low):
-            text += f"; {_time(abs(grew[column]))} of it in {times.events.names[code]}"
+        if part[column] >= _MOST_OF_EXCESS * abs(high - low):
+            text += f"; {_time(part[column])} of it in {times.events.names[code]}"
             rows = _table_rows(times.events, times.events_of(code))
     return [Claim(text, int(high - low), rows)]
 
@@ -248,7 +252,7 @@ def _first(
     slowest: list[Claim],
     total: int,
 ) -> Claim | None:
-    """Return the remedy with the largest figure."""
+    """Return the remedy that saves the most time; None without any."""
     options = [
         Claim(f"{wait.remedy} (up to {_time(wait.ns)})", wait.ns, claim.rows)
         for wait, claim in zip(waits, claims, strict=True)

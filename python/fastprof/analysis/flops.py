@@ -21,7 +21,10 @@ Shapes: TypeAlias = Sequence[Sequence[int]]
 
 
 class FlopEstimate(NamedTuple):
-    """flops: multiplications plus additions. extended: PyTorch does not count this op. Any thread."""
+    """Estimate of one call. flops: multiplications plus additions. extended: PyTorch does not count this op.
+
+    Immutable: any thread.
+    """
 
     flops: int
     extended: bool = False
@@ -159,7 +162,7 @@ def _convolution(shapes: Shapes, values: list[Any], dims: int) -> FlopEstimate |
     if len(weight) != dims + 2 or len(image) not in (dims + 1, dims + 2):
         return None
     if values and len(values) > 4 and values[4] is None:
-        return None  # padding was given by a name that was not recorded
+        return None  # padding was given by name, and the name was not recorded
     stride = _per_dimension(_value(values, 3, 1), dims)
     padding = _value(values, 4, 0)
     dilation = _per_dimension(_value(values, 5, 1), dims)

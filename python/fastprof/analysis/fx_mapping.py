@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stack traces of a model's source for the events of code that PyTorch generated from it (torch.fx).
+"""Add stack traces of a model's source to the events of code that PyTorch generated from it (torch.fx).
 
-Such code marks its files and nodes by ranges named "## file.py ##" and "## index ##".
+Generated code marks its files and nodes by ranges named "## file.py ##" and "## index ##".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["map_recorded_events_to_aten_ops_with_stack_trace"]
 
-_END, _START, _REGULAR = 0, 1, 2  # the order of what happens at one time
+_END, _START, _REGULAR = 0, 1, 2  # sort order at equal times
 _NO_TRACE = "No model stack trace available"
 
 
@@ -40,7 +40,7 @@ def map_recorded_events_to_aten_ops_with_stack_trace(
         if marker is None:
             moments.append((start, _REGULAR, 0, index, None))
         elif marker != "":
-            # Of markers with one time, the longer encloses: it begins first and ends last.
+            # Of markers that begin together, the longer one is outer: it begins first and ends last.
             moments.append((start, _START, 0, index, marker))
             moments.append((start + event["dur"], _END, -index, index, marker))
     moments.sort(key=lambda m: (m[0], m[1], m[2] if m[1] == _END else -events[m[3]]["dur"]))

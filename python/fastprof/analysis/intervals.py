@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interval, and the overlap of intervals with a union of intervals, on columns of int64 ns.
+"""Unions of time intervals, and the overlap of intervals with a union, on columns of int64 ns.
 
 Pure functions: any thread; arguments are never modified.
 """
@@ -39,9 +39,9 @@ def union_of(start: Array, end: Array) -> tuple[Array, Array]:
 
 
 def covered_ns(start: Array, end: Array, union: tuple[Array, Array]) -> Array:
-    """Return how many ns of each [start, end) lie in the union, int64. union: as of union_of().
+    """Return how many ns of each [start, end) lie in the union, int64. union: a result of union_of().
 
-    The cost is O((n + m) log m) for n intervals and a union of m.
+    Cost: O((n + m) log m) for n intervals and a union of m.
     """
     if not len(union[0]):
         return np.zeros(len(start), np.int64)

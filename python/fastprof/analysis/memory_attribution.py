@@ -12,7 +12,7 @@ from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import RecordScope
 from fastprof.model.nesting import TableKernels
-from fastprof.model.sites import Site, SiteTable
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site, SiteTable
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 from fastprof.model.tree import EventTree, nest_intervals, nesting_rows
 
@@ -21,9 +21,11 @@ __all__ = ["RULES", "attribute_memory"]
 Array: TypeAlias = NDArray[Any]
 RULES = ("innermost", "interval")
 _CPU_TYPES = (-1, DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP)
-_LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=RecordScope.FUNCTION.value)
+_UNATTRIBUTED = Site(
+    MEMORY_EVENT_NAME, category="cpu_instant_event", scope=RecordScope.FUNCTION.value
+)
 _OUT_OF_MEMORY = Site(
-    "[OutOfMemory]", category="cpu_instant_event", scope=RecordScope.FUNCTION.value
+    OUT_OF_MEMORY_EVENT_NAME, category="cpu_instant_event", scope=RecordScope.FUNCTION.value
 )
 
 
@@ -138,7 +140,7 @@ def _by_innermost(
         column = np.zeros(len(table), np.int64)
         rows, sizes = range_[chosen], part[chosen]
         while len(rows):
-            # Consecutive records are mostly in one range: merge them before going up.
+            # Consecutive records mostly have one range: merge them before the step to the parents.
             first = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
             rows, sizes = rows[first], np.add.reduceat(sizes, first)
             np.add.at(column, rows, sizes)
@@ -225,14 +227,14 @@ def _with_own_rows(
     if len(left_over) or len(failed):
         listed = np.concatenate([left_over, failed])
         site, kind = table.column("site").copy(), table.column("kind").copy()
-        # A site for each site with such records, which keeps the device and the allocator.
+        # One new site per original site, because sites hold the device and the allocator.
         origins, code = np.unique(site[listed], return_inverse=True)
         site[listed] = len(sites) + code.reshape(-1)
         kind[listed] = EventKind.RANGE
         failing = {sites[int(i)] for i in np.unique(table.column("site")[failed])}
         own = []
         for origin in (sites[i] for i in origins.tolist()):
-            made = _OUT_OF_MEMORY if origin in failing else _LEFT_OVER
+            made = _OUT_OF_MEMORY if origin in failing else _UNATTRIBUTED
             own.append(
                 made._replace(
                     device_type=origin.device_type,

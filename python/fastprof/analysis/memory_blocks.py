@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks: what a device's or an allocator's memory records allocate and free, matched by address. Any thread."""
+"""Blocks of memory of a device or allocator: its allocations and frees, matched by address. Any thread."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Array: TypeAlias = NDArray[Any]
 class MemorySums:
     """Bytes of one device or allocator: in_use_at_begin + allocated - freed == in_use_at_end.
 
-    in_use_at_begin: only what the recording shows, because it was freed. in_use_at_end is summed over the blocks
-    that were not freed, so that the equation can fail: difference_bytes is then not 0, for example because a
-    free reported another size than its allocation. lost_frees: blocks at whose address another one was
-    allocated without a free in between; they count as in use.
+    in_use_at_begin contains only blocks that were freed during the recording: others are unknown. in_use_at_end is
+    the sum of the blocks that were not freed, so the equation can fail: difference_bytes is then not 0, for
+    example because a free reported another size than its allocation. lost_frees: number of blocks at whose
+    address another one was allocated without a free in between; they count as in use.
     """
 
     device: str
@@ -37,15 +37,17 @@ class MemorySums:
 
     @property
     def difference_bytes(self) -> int:
-        """What the equation lacks; 0 for a recording whose records agree."""
+        """Left side of the equation minus its right side; 0 for a recording whose records agree."""
         return self.in_use_at_begin + self.allocated - self.freed - self.in_use_at_end
 
 
 class Blocks:
-    """The blocks of one device. int64 arrays of equal length, a block each, by time of allocation or first record.
+    """The blocks of one device or allocator, on columns.
 
-    address, size_bytes; created, destroyed: numbers of records (see record_rows), -1 for outside the recording.
-    record_rows, record_ns, record_bytes: table row, Unix time and signed bytes of each record, in time order.
+    One element per block, int64, in order of the first record: address, size_bytes; created, destroyed: index of
+    the record of its allocation and free, -1 for outside the recording.
+    One element per record, in time order: record_rows (table row), record_ns (Unix time), record_bytes (signed),
+    addresses.
     """
 
     def __init__(self, device: str, table: EventTable, rows: Array, words: Array) -> None:
@@ -61,7 +63,7 @@ class Blocks:
         is_free = self.record_bytes[order] < 0
         same = np.append(self.addresses[order][1:] == self.addresses[order][:-1], False)
         next_is_free = np.append(is_free[1:], False)
-        # A record and its successor at one address: allocation and free are a block's.
+        # An allocation whose next record at the same address is a free: both belong to one block.
         matched = same & ~is_free & next_is_free
         after_match = np.append(False, matched[:-1])
         created = np.where(is_free, -1, order)
@@ -80,19 +82,19 @@ class Blocks:
         return len(self.created)
 
     @cached_property
-    def held(self) -> Array:
-        """Bytes in use after each record, without what existed before and was never freed."""
+    def in_use_bytes(self) -> Array:
+        """Bytes in use after each record, without blocks that existed before and were never freed."""
         before = int(self.size_bytes[self.created < 0].sum())
         sums: Array = before + np.cumsum(self.record_bytes)
         return sums
 
     @property
     def peak(self) -> int:
-        """Number of the first record after which most was in use."""
-        return int(np.argmax(self.held))
+        """Index of the first record after which the most bytes were in use."""
+        return int(np.argmax(self.in_use_bytes))
 
     def live_after(self, record: int) -> Array:
-        """Return the blocks in use after a record, largest first."""
+        """Return the indices of the blocks in use after a record, largest first."""
         alive = (self.created <= record) & ((self.destroyed < 0) | (self.destroyed > record))
         found = np.flatnonzero(alive)
         return found[np.argsort(-self.size_bytes[found], kind="stable")]
@@ -111,7 +113,7 @@ class Blocks:
         )
 
     def allocating_rows(self, blocks: Array) -> Array:
-        """Return the table row around the allocation of each block: a range, call or op.
+        """Return the table row of the innermost range, call or op around the allocation of each block.
 
         -1: outside of any; -2: allocated before the recording.
         """
@@ -127,8 +129,8 @@ class Blocks:
 def memory_blocks(table: EventTable) -> list[Blocks]:
     """Return the blocks of each device and allocator that has memory records, by device.
 
-    Addresses are a process's own: in a table of several processes, those of another process than the
-    table's have devices like "cpu:0 of process 123".
+    Each process has an address space of its own. In a table of several processes, blocks of a process other
+    than the table's have a device such as "cpu:0 of process 123".
     """
     pids = np.array([track.pid for track in table.tracks] or [0], np.int64)
     found = []

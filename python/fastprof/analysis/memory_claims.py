@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What explain() says of memory: the peak of each device, when it was, of what it consists; requests that failed."""
+"""explain()'s claims about memory: each device's peak (when, and what it consists of), and requests that failed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, place_text
 from fastprof.analysis.memory_summary import DeviceReport, Failure, memory_report
 from fastprof.analysis.steps import StepTimes
 from fastprof.base.formatting import format_memory, format_time
@@ -53,10 +54,10 @@ def _peak(device: DeviceReport, times: StepTimes) -> MemoryClaim:
     rows = []
     if device.parts:
         part = device.parts[0]
-        place = " > ".join(part.ranges[-2:])
-        if part.stack:
-            place += f" at {part.stack[0]}"
-        text += f"; most of it, {format_memory(part.size_bytes)}, allocated in {place.strip()}"
+        place = place_text(part.ranges[-2:], part.stack, BEFORE)
+        # A place without the name of a range needs no "in": "allocated before the recording".
+        preposition = "in " if part.ranges and place not in (BEFORE, OUTSIDE) else ""
+        text += f"; most of it, {format_memory(part.size_bytes)}, allocated {preposition}{place}"
         rows = [part.row] if part.row >= 0 else []
     return MemoryClaim(text, device.peak_bytes, rows)
 

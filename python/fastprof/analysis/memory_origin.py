@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastprof.model.table import EventTable
 
-__all__ = ["Origin", "origin_around"]
+__all__ = ["BEFORE", "OUTSIDE", "Origin", "origin_around", "place_text"]
+
+# Texts in place of the ranges around an allocation.
+BEFORE = "before the recording"
+OUTSIDE = "outside of any range"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What allocated: names of the ranges and ops around, outermost first; Python stack, innermost first.
+    """The code that made an allocation.
 
-    Both are empty for memory from before the session, and outside of any range. stack: recorded with
-    with_stack=True, else the calls of Python around (python_calls=True), else ().
+    ranges: names of the enclosing ranges and ops, outermost first. stack: Python stack, innermost first:
+    recorded with with_stack=True, else the enclosing Python calls (python_calls=True), else ().
+    Both are empty for memory from before the session.
     """
 
     ranges: tuple[str, ...] = ()
@@ -23,12 +29,12 @@ class Origin:
 
     def __str__(self) -> str:
         if not self.ranges and not self.stack:
-            return "before the recording"
+            return BEFORE
         return " > ".join(self.ranges) + (f" at {self.stack[0]}" if self.stack else "")
 
 
 def origin_around(table: EventTable, row: int) -> Origin:
-    """Return the origin of what happens directly inside of a row; -1: outside of any."""
+    """Return the origin of an allocation directly inside of a row. row: -1: outside of any, an empty Origin."""
     parents = table.column("parent") if table.has("parent") else None
     stacks = table.coded.get("stack")
     sites, categories = table.column("site"), table.sites.field("category")
@@ -45,3 +51,12 @@ def origin_around(table: EventTable, row: int) -> Origin:
             stack = tuple(stacks[row] or ())
         row = -1 if parents is None else int(parents[row])
     return Origin(tuple(reversed(ranges)), stack or tuple(calls))
+
+
+def place_text(ranges: Sequence[str], stack: Sequence[str], without: str) -> str:
+    """Return ranges and the innermost frame as text: "step > aten::add at train.py(3): f".
+
+    without: the text if both are empty, such as BEFORE or OUTSIDE.
+    """
+    place = " > ".join(ranges) or ("" if stack else without)
+    return f"{place} at {stack[0]}".strip() if stack else place

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """memory_report(): per device, sums, the peak and what it consists of, the longest-lived temporaries, failed requests.
 
-Memory of PyTorch has categories where shapes were recorded; any other memory has origins alone. Any thread.
+Memory of PyTorch has categories if shapes were recorded; other memory has only origins. Any thread.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from fastprof.analysis.memory_categories import CATEGORY_ORDER, MemoryProfile, c
 from fastprof.analysis.memory_categories.origins import explain_peak, longest_lived_temporaries
 from fastprof.analysis.memory_categories.storages import can_categorise
 from fastprof.analysis.memory_categories.totals import category_totals, reconcile
-from fastprof.analysis.memory_origin import Origin, origin_around
+from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, Origin, origin_around
 from fastprof.base import errors
+from fastprof.base.device_type import is_device
 from fastprof.model.memory_rows import failed_requests
 from fastprof.model.table import EventTable
 
 __all__ = ["DeviceReport", "Failure", "MemoryPart", "MemoryReport", "Temporary", "memory_report"]
 
 _PARTS, _TEMPORARIES = 20, 10
-_OUTSIDE = "outside of any range"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DeviceReport:
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """What memory_report() found; failures: out-of-memory events of all devices, by time."""
+    """Result of memory_report(). failures: out-of-memory events of all devices, by time."""
 
     devices: list[DeviceReport]
     failures: list[Failure] = field(default_factory=list)
@@ -101,16 +101,16 @@ class MemoryReport:
 
 
 def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
-    """Return what the memory records of a profile, list or table say; see DeviceReport.
+    """Report the use of memory by device, from the memory records of a profile, list or table; see DeviceReport.
 
     prof: a profile that has ended, an EventList, or a table from fastprof.load(). device: only this one
-    ("cpu", "cuda:0", "python"). Raises errors.ValueError if it has no memory records.
+    ("cpu", "cuda:0", "python"). Raises errors.ValueError if there are no memory records, or none of that device.
 
         print(fastprof.analysis.memory_report(prof).text())
     """
     table = table_of(prof)
-    blocks = [one for one in memory_blocks(table) if _is_chosen(one.device, device)]
-    failures = [f for f in failed_requests(table) if _is_chosen(f.device, device)]
+    blocks = [one for one in memory_blocks(table) if is_device(one.device, device)]
+    failures = [f for f in failed_requests(table) if is_device(f.device, device)]
     if not blocks and not failures:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
@@ -122,18 +122,18 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
         [by_category.get(one.device) or _from_blocks(one) for one in blocks],
         [
             Failure(
-                f.device, f.time_ns - table.t0_ns, f.size_bytes, *_plain(table, f.enclosing), f.row
+                f.device,
+                f.time_ns - table.t0_ns,
+                f.size_bytes,
+                *_ranges_and_stack(table, f.enclosing),
+                f.row,
             )
             for f in failures
         ],
     )
 
 
-def _is_chosen(name: str, device: str | None) -> bool:
-    return device is None or device in (name, name.partition(":")[0])
-
-
-def _plain(table: EventTable, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _ranges_and_stack(table: EventTable, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     origin = origin_around(table, row)
     return origin.ranges, origin.stack
 
@@ -187,7 +187,7 @@ def _from_blocks(blocks: Blocks) -> DeviceReport:
     return DeviceReport(
         blocks.device,
         blocks.sums(),
-        int(blocks.held[peak]),
+        int(blocks.in_use_bytes[peak]),
         int(blocks.record_ns[peak]) - table.t0_ns,
         {},
         _parts(blocks, blocks.live_after(peak)),
@@ -206,9 +206,9 @@ def _parts(blocks: Blocks, live: Any) -> list[MemoryPart]:
     for at in np.argsort(-size, kind="stable").tolist():
         owner = int(owners[at])
         if owner == -2:
-            origin = Origin(("before the recording",))
+            origin = Origin((BEFORE,))
         else:
-            origin = origin_around(blocks.table, owner) if owner >= 0 else Origin((_OUTSIDE,))
+            origin = origin_around(blocks.table, owner) if owner >= 0 else Origin((OUTSIDE,))
         of_origin = sums.setdefault(origin, [0, 0, owner])
         of_origin[0] += int(size[at])
         of_origin[1] += int(count[at])
@@ -227,6 +227,6 @@ def _temporaries(blocks: Blocks) -> list[Temporary]:
     for at in np.argsort(-weight, kind="stable")[:_TEMPORARIES].tolist():
         block = int(ended[at])
         around = int(blocks.allocating_rows(ended[at : at + 1])[0])
-        ranges, stack = _plain(blocks.table, around)
+        ranges, stack = _ranges_and_stack(blocks.table, around)
         found.append(Temporary(int(blocks.size_bytes[block]), int(life[at]), ranges, stack))
     return found

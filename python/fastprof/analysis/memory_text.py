@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, place_text
 from fastprof.base.formatting import format_memory, format_time
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def memory_text(report: MemoryReport, rows: int) -> str:
                     format_memory(f.size_bytes),
                     format_time(f.time_ns / 1000),
                     f.device,
-                    _where(f.ranges, f.stack),
+                    place_text(f.ranges, f.stack, OUTSIDE),
                 )
                 for f in report.failures[:rows]
             ],
@@ -65,7 +66,7 @@ def _device_lines(device: DeviceReport, rows: int) -> list[str]:
             f"{100 * part.size_bytes / whole:.1f} %",
             str(part.count),
             part.category,
-            _where(part.ranges, part.stack),
+            place_text(part.ranges, part.stack, BEFORE),
         )
         for part in device.parts[:rows]
     ]
@@ -77,16 +78,15 @@ def _device_lines(device: DeviceReport, rows: int) -> list[str]:
         lines += _table(
             ("Bytes", "Life", "Allocated in"),
             [
-                (f"{t.size_bytes:,}", format_time(t.life_ns / 1000), _where(t.ranges, t.stack))
+                (
+                    f"{t.size_bytes:,}",
+                    format_time(t.life_ns / 1000),
+                    place_text(t.ranges, t.stack, OUTSIDE),
+                )
                 for t in device.temporaries[:rows]
             ],
         )
     return lines
-
-
-def _where(ranges: Sequence[str], stack: Sequence[str]) -> str:
-    place = " > ".join(ranges) or ("before the recording" if not stack else "")
-    return f"{place} at {stack[0]}".strip() if stack else place
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

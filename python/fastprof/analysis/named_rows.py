@@ -23,9 +23,10 @@ _LIBRARY = re.compile(r"(^|[/\\])torch[/\\]|(^|[/\\])fastprof[/\\]|^<frozen ")
 
 
 class NamedRows:
-    """The host events of a table, numbered by their place in `tree`, in order of their start.
+    """The host events of a table, numbered by their place in `tree`.
 
-    start, end, own: begin, end and self time, int64 ns. name_id: code into `names`.
+    Columns, one element per event: start, end, self_ns: begin, end and self time, int64 ns; name_id: index into
+    `names`; thread: id of the track; parent: number of the enclosing event, -1 for none.
     """
 
     def __init__(self, table: EventTable) -> None:
@@ -43,7 +44,7 @@ class NamedRows:
         return len(self.tree)
 
     @cached_property
-    def own(self) -> Array:
+    def self_ns(self) -> Array:
         """Self time, int64 ns."""
         return self.tree.self_ns
 
@@ -62,7 +63,7 @@ class NamedRows:
         return found[order]
 
     def where(self, predicate: Callable[[str], Any]) -> Array:
-        """Return the rows whose name satisfies a predicate, which is called once a name."""
+        """Return the rows whose name satisfies a predicate, which is called once per name."""
         codes = np.array([bool(predicate(name)) for name in self.names], np.bool_)
         return np.flatnonzero(codes[self.name_id]) if codes.any() else np.zeros(0, np.int64)
 
@@ -74,6 +75,10 @@ class NamedRows:
     def name(self, row: int) -> str:
         """Return the name of a row."""
         return self.names[int(self.name_id[row])]
+
+    def total_ns(self, rows: Array) -> float:
+        """Return the sum of the durations of `rows`, in ns; nested rows count several times."""
+        return float((self.end[rows] - self.start[rows]).sum())
 
     def inside(self, rows: Array, outer: Array) -> Array:
         """Return those of `rows` that have one of `outer` as an ancestor."""

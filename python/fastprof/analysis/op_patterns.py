@@ -27,20 +27,16 @@ _NOTHING: tuple[Array, float] = (np.zeros(0, np.int64), 0.0)
 _FILLS = frozenset({"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_"})
 _SINGLE = re.compile(r"_single_tensor_(adam|sgd|adamw)$")
 _ZERO_GRAD = re.compile(r"(: zero_grad|^Optimizer\.zero_grad#.*)$")
-_ROUNDS = 10  # repetitions that make a loop
+_ROUNDS = 10  # least number of repetitions that count as a loop
 _TINY_NS, _TINY_COUNT = 20_000, 1000
 
 
-def _total(rows: NamedRows, found: Array) -> float:
-    return float((rows.end[found] - rows.start[found]).sum())
-
-
-def _found(found: list[int]) -> Array:
+def _rows(found: list[int]) -> Array:
     return np.array(found, np.int64)
 
 
 def extra_copies(rows: NamedRows) -> tuple[Array, float]:
-    """Find aten::to that moves a tensor of unchanged dtype, right after an op that filled one on the CPU."""
+    """Find each aten::to that copies a tensor without a change of dtype right after an op that filled it on the CPU."""
     if not rows.table.has("device_type") or not rows.table.has("input_dtypes"):
         return _NOTHING
     found = []
@@ -61,11 +57,11 @@ def extra_copies(rows: NamedRows) -> tuple[Array, float]:
             before = rows.last_child(before)
         if before >= 0:
             found.append(row)
-    return _found(found), _total(rows, _found(found))
+    return _rows(found), rows.total_ns(_rows(found))
 
 
 def loop_indexing(rows: NamedRows) -> tuple[Array, float]:
-    """Find ops that repeat aten::select and what follows it at least ten times among siblings."""
+    """Find loops: aten::select and the ops after it, repeated at least ten times among siblings."""
     selects = rows.named("aten::select")
     if len(selects) < _ROUNDS:
         return _NOTHING
@@ -82,11 +78,11 @@ def loop_indexing(rows: NamedRows) -> tuple[Array, float]:
         first, lost = _repeats(rows, siblings, int(rows.name_id[inside[0]]))
         found += first
         gain += lost
-    return _found(found), gain
+    return _rows(found), gain
 
 
 def _repeats(rows: NamedRows, siblings: Array, select: int) -> tuple[list[int], float]:
-    """Return the first row of each loop, and the time of all rounds but one."""
+    """Return the first row of each loop, and the time of all its rounds but one. select: id of the name."""
     names = rows.name_id[siblings]
     at = np.flatnonzero(names == select)
     found: list[int] = []
@@ -98,7 +94,7 @@ def _repeats(rows: NamedRows, siblings: Array, select: int) -> tuple[list[int], 
             end += length
         if end - begin >= _ROUNDS * length:
             found.append(int(siblings[begin]))
-            gain += _total(rows, siblings[begin + length : end])
+            gain += rows.total_ns(siblings[begin + length : end])
         index = max(index + 1, int(np.searchsorted(at, end)))
     return found, gain
 
@@ -122,7 +118,7 @@ def fp32_matmul(rows: NamedRows) -> tuple[Array, float]:
 def single_tensor_optimizer(rows: NamedRows) -> tuple[Array, float]:
     """Find updates of an optimizer that go parameter by parameter though a multi-tensor form exists."""
     found = rows.where(_SINGLE.search)
-    return found, _total(rows, rows.outermost(found)) / 2
+    return found, rows.total_ns(rows.outermost(found)) / 2
 
 
 def zeroed_gradients(rows: NamedRows) -> tuple[Array, float]:
@@ -135,7 +131,7 @@ def zeroed_gradients(rows: NamedRows) -> tuple[Array, float]:
     zeroing = zeroing[~np.isin(rows.parent[zeroing], fresh)]
     by_call = rows.nearest(zeroing, rows.outermost(calls))
     inside = zeroing[by_call >= 0]
-    return np.unique(by_call[by_call >= 0]), _total(rows, rows.outermost(inside))
+    return np.unique(by_call[by_call >= 0]), rows.total_ns(rows.outermost(inside))
 
 
 def conv_bias(rows: NamedRows) -> tuple[Array, float]:
@@ -155,11 +151,11 @@ def conv_bias(rows: NamedRows) -> tuple[Array, float]:
         shapes = rows.detail(row, "input_shapes") or []
         if len(dtypes) > 2 and dtypes[2] and len(shapes) > 2 and shapes[2]:
             found.append(row)
-    return _found(found), _total(rows, _found(found)) * 0.03
+    return _rows(found), rows.total_ns(_rows(found)) * 0.03
 
 
 def misaligned_half(rows: NamedRows) -> tuple[Array, float]:
-    """Find products of 16-bit matrices of which a dimension is no multiple of 8."""
+    """Find products of 16-bit matrices of which a dimension is not a multiple of 8."""
     if not rows.table.has("input_dtypes") or not rows.table.has("input_shapes"):
         return _NOTHING
     found = []
@@ -171,7 +167,7 @@ def misaligned_half(rows: NamedRows) -> tuple[Array, float]:
         if any(size % 8 for shape in shapes for size in shape[-2:] if isinstance(size, int)):
             found.append(row)
     kernels = rows.table.kernels
-    events = _found(found)
+    events = _rows(found)
     if kernels is None or not len(events):
         return events, 0.0  # on a CPU, alignment gains nothing that could be estimated
     table_rows = [rows.tree.table_row(row) for row in found]
@@ -179,11 +175,11 @@ def misaligned_half(rows: NamedRows) -> tuple[Array, float]:
 
 
 def tiny_ops(rows: NamedRows) -> tuple[Array, float]:
-    """Find ops below 20 us, if there are 1000 of them and they take most of all ops' time."""
+    """Find ops shorter than 20 us, if there are at least 1000 and they take at least half of all ops' time."""
     tops = rows.top_ops
     duration = rows.end[tops] - rows.start[tops]
     tiny = tops[duration < _TINY_NS]
-    if len(tiny) < _TINY_COUNT or _total(rows, tiny) * 2 < float(duration.sum()):
+    if len(tiny) < _TINY_COUNT or rows.total_ns(tiny) * 2 < float(duration.sum()):
         return _NOTHING
     floor = float(np.percentile(rows.end[tiny] - rows.start[tiny], 5))
     return tiny, floor * len(tiny) * 0.75

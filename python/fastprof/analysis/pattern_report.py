@@ -19,7 +19,7 @@ _FRAME = re.compile(r"^(.*\.py)[(:](\d+)")
 
 
 def findings_text(findings: Iterable[Finding]) -> str:
-    """Return a paragraph a finding: count, estimated gain, what to do, where."""
+    """Return one paragraph per finding: count, estimated gain, what to do, location of the first event."""
     parts = []
     for found in findings:
         gain = format_time(found.gain_ns / 1000)
@@ -88,5 +88,5 @@ def _write(path: str, report: dict[str, Any]) -> None:
         ) from None
     except (TypeError, ValueError):
         raise errors.FormatError(
-            f"{path!r} is not a report. Remove it, or choose another folder."
+            f"{path!r} is not a report of anti-patterns. Remove it, or choose another folder."
         ) from None

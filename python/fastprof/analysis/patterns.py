@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Anti-patterns of training code, each with its events, stack, count and estimated gain.
 
-A new pattern is a function from NamedRows to a Match, with a line in PATTERNS. All of them read columns; Python runs
-only over the candidates of a pattern. Any thread.
+A new pattern is a function from NamedRows to (rows of the events, estimated gain in ns), with an entry in PATTERNS.
+Patterns read columns; Python loops run only over the candidates of a pattern. Any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _GUIDE = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 
 class Pattern(NamedTuple):
-    """name, description: PyTorch's names where it has the pattern. gain: how the gain is estimated."""
+    """An anti-pattern. name, description: PyTorch's where it has the pattern. gain: how the gain is estimated.
+
+    find: returns (rows of the events, estimated gain in ns). url: PyTorch's advice.
+    """
 
     name: str
     description: str
@@ -118,7 +121,7 @@ PATTERNS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """A pattern that was found. events: rows in `rows`. gain_ns: estimated, over the whole recording."""
+    """A pattern that was found. events: its rows in `rows`. gain_ns: estimated, over the whole recording."""
 
     pattern: Pattern
     rows: NamedRows
@@ -157,7 +160,8 @@ def find_anti_patterns(prof: Any, *, rows: NamedRows | None = None) -> list[Find
     """Return the anti-patterns of a profile or table, by estimated gain, largest first.
 
     prof: a profile that has ended, an EventList, or a table from fastprof.load(). Most patterns require ops;
-    some require shapes (record_shapes=True) or Python calls (with_stack=True), and are absent without.
+    some require shapes (record_shapes=True) or Python calls (with_stack=True), and are not found without them.
+    rows: NamedRows of the same table if the caller has them. Raises errors.ValueError for another `prof`.
 
         for found in find_anti_patterns(prof):
             print(found.pattern.name, found.count, found.gain_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""StepTimes: the steps of a recording, and the self time of each name in each of them. On columns. Any thread."""
+"""StepTimes: the steps of a recording, and the self time of each name in each step. On columns. Any thread."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ __all__ = ["StepTimes"]
 
 Array: TypeAlias = NDArray[Any]
 _STEP = re.compile(r"^ProfilerStep#\d+$")
-_GREATEST_CELLS = 20_000_000
+_MAX_CELLS = (
+    20_000_000  # bounds the matrix StepTimes.self_ns: names with the least self time are left out
+)
 
 
 class StepTimes:
-    """Steps are rows named "ProfilerStep#N", or of the name given; without any, the whole recording is one.
+    """Steps are rows named "ProfilerStep#N", or `step` if given; without any, the whole recording is one step.
 
     rows: the steps' rows, by start; empty if there are none. start, end: their times, int64 ns. thread: of the
     steps; without steps, the thread with the longest outermost ranges.
@@ -58,7 +60,7 @@ class StepTimes:
 
     @cached_property
     def step_of(self) -> Array:
-        """Number of the step in which each row of the steps' thread begins; -1 outside and on other threads."""
+        """Index of the step in which each row of the steps' thread begins; -1 outside and on other threads."""
         number = np.searchsorted(self.start, self.events.start, side="right") - 1
         inside = (number >= 0) & (self.events.thread == self.thread)
         inside &= self.events.start < self.end[np.maximum(number, 0)]
@@ -66,7 +68,7 @@ class StepTimes:
 
     @cached_property
     def wait_kind(self) -> Array:
-        """Number of each row's kind of wait in wait_kinds.KINDS, -1 for no wait."""
+        """Index of each row's kind of wait in wait_kinds.KINDS, -1 for no wait."""
         return kinds_of_rows(self.events)
 
     @cached_property
@@ -75,11 +77,11 @@ class StepTimes:
         inside = self.step_of >= 0
         inside[self.rows] = False
         total = np.bincount(
-            self.events.name_id[inside], self.events.own[inside], len(self.events.names)
+            self.events.name_id[inside], self.events.self_ns[inside], len(self.events.names)
         )
         order = np.argsort(-total, kind="stable")
         kept: Array = order[total[order] > 0]
-        return kept[: max(_GREATEST_CELLS // max(len(self), 1), 1)]
+        return kept[: max(_MAX_CELLS // max(len(self), 1), 1)]
 
     @cached_property
     def self_ns(self) -> Array:
@@ -90,7 +92,7 @@ class StepTimes:
         chosen = (self.step_of >= 0) & (at >= 0)
         chosen[self.rows] = False
         cell = self.step_of[chosen] * len(self.names) + at[chosen]
-        sums = np.bincount(cell, self.events.own[chosen], len(self) * len(self.names))
+        sums = np.bincount(cell, self.events.self_ns[chosen], len(self) * len(self.names))
         return sums.reshape(len(self), len(self.names))
 
     @cached_property
@@ -115,4 +117,4 @@ class StepTimes:
         """Return the rows of a name inside of steps, longest self time first."""
         of_step = self.step_of >= 0 if step is None else self.step_of == step
         found = np.flatnonzero(of_step & (self.events.name_id == code))
-        return found[np.argsort(-self.events.own[found], kind="stable")]
+        return found[np.argsort(-self.events.self_ns[found], kind="stable")]

@@ -77,9 +77,9 @@ def argmax(
 
 
 def source_code_location(event: Any) -> str:
-    """Return the name of the nearest Python call among the event and its ancestors.
+    """Return the name of the nearest Python call among the event and its ancestors; NO_LOCATION without one.
 
-    A Python call's name contains "file.py(line)". Without one: NO_LOCATION.
+    A Python call is recognised by "file.py(line)" in its name.
     """
     while event is not None:
         name: str = event.name

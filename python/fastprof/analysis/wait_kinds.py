@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of waits, and by what an event is known to be one: its category first, then its name. Any thread.
+"""Kinds of waits, and the rules that recognise them by an event's category and name. Any thread.
 
-A function that is called `load_batch` is no wait, a range of that name is; a lock's acquire() is one as a call of
-Python. Traces of other profilers have categories of their own, for which the name alone decides.
+The same name means different things in different categories: a range named `load_batch` waits for data, a Python
+function of that name does not. In a category that is not listed here, from another profiler, the name alone decides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORM_OF = {
 
 
 class WaitKind(NamedTuple):
-    """what: in words. forms: which names are such waits, by form of event. remedy: what to do about it."""
+    """A kind of wait. what: its name in reports. forms: pattern of names, by form of event. remedy: what to do."""
 
     what: str
     forms: dict[str, re.Pattern[str]]
@@ -56,7 +56,7 @@ KINDS = (
         "waiting for data",
         {
             _RANGE: re.compile(
-                r"DataLoader.*__next__|\bdata ?load(er|ing)?\b|\bload(ing)? (the )?(data|batch)\b",
+                r"DataLoader.*__next__|\bdata[ _]?load(er|ing)?\b|\bload(ing)?[ _](the[ _])?(data|batch)\b",
                 re.I,
             ),
             _CALL: re.compile(r"(^|[/\\])dataloader\.py\(\d+\): __next__$"),
@@ -69,7 +69,7 @@ KINDS = (
         {
             _RUNTIME: SYNC_CALL,
             _RANGE: SYNC_CALL,
-            # Only where a device was recorded: on the CPU, reading a value waits for nobody.
+            # Only if a device was recorded: on the CPU, reading a value does not wait.
             _OP: re.compile(r"^aten::(item|_local_scalar_dense)$"),
             _CALL: re.compile(r"^<built-in method _cuda_synchronize"),
         },
@@ -117,7 +117,7 @@ KINDS = (
 
 
 def kinds_of_rows(rows: NamedRows) -> Array:
-    """Return for each row the number of its kind in KINDS, -1 for no wait."""
+    """Return for each row the index of its kind in KINDS, -1 for no wait."""
     table = rows.table
     has_device = _has_device(table.sites.field("category"))
     by_site = np.array(
@@ -143,7 +143,8 @@ def _kind_of(name: str, category: str, has_device: bool) -> int:
     form = _FORM_OF.get(category)
     for number, kind in enumerate(KINDS):
         if form is None:
-            # A category of another profiler: only an awaiting task cannot be known by name.
+            # A category of another profiler: the patterns of all forms apply, save that of awaits, which
+            # matches any name.
             matches = [p for f, p in kind.forms.items() if f != _AWAIT and (f != _OP or has_device)]
         else:
             pattern = kind.forms.get(form)

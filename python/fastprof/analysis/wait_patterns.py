@@ -22,30 +22,30 @@ SYNC_CALL = re.compile(
 )
 _READ_OPS = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero")
 _DRIVER_MEMORY = re.compile(r"^(cuda|hip)(Malloc|Free)$|^cuMem(Alloc|Free)_v2$")
-_CALLS = 20
-
-
-def _total(rows: NamedRows, found: Array) -> float:
-    return float((rows.end[found] - rows.start[found]).sum())
+_MIN_DRIVER_CALLS = 20
 
 
 def synchronous_loader(rows: NamedRows) -> tuple[Array, float]:
-    """Find batches that the loop's own thread loaded."""
+    """Find batches that a DataLoader without workers loaded on the loop's own thread."""
     found = rows.where(_LOADER.search)
-    return found, _total(rows, rows.outermost(found))
+    return found, rows.total_ns(rows.outermost(found))
 
 
 def host_syncs(rows: NamedRows) -> tuple[Array, float]:
-    """Find calls that wait for the device; ops that read a value stand for those inside of them."""
+    """Find calls that wait for the device; a call inside of an op that reads a value is reported as that op."""
     calls = rows.where(SYNC_CALL.search)
     if not len(calls):
         return _NOTHING
     reads = rows.outermost(rows.named(*_READ_OPS, "aten::to", "aten::_to_copy", "aten::copy_"))
     reader = rows.nearest(calls, reads)
-    return np.unique(np.where(reader >= 0, reader, calls)), _total(rows, rows.outermost(calls))
+    return np.unique(np.where(reader >= 0, reader, calls)), rows.total_ns(rows.outermost(calls))
 
 
 def allocator_churn(rows: NamedRows) -> tuple[Array, float]:
-    """Find allocations and frees by the driver, if there are many."""
+    """Find allocations and frees by the driver, if there are at least 20."""
     found = rows.where(_DRIVER_MEMORY.search)
-    return (found, _total(rows, rows.outermost(found))) if len(found) >= _CALLS else _NOTHING
+    return (
+        (found, rows.total_ns(rows.outermost(found)))
+        if len(found) >= _MIN_DRIVER_CALLS
+        else _NOTHING
+    )

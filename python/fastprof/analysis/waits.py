@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits inside of steps: how long, in which events, and for another thread, what that thread ran meanwhile.
+"""Waits inside of steps: their time and events, and what another thread ran during a wait for it.
 
-Which events are waits: see wait_kinds.py. Any thread.
+wait_kinds.py defines which events are waits. Any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Wait(NamedTuple):
-    """what: kind of wait. rows: events, longest first. ns: their time. meanwhile: what another thread ran."""
+    """All waits of one kind. what: the kind. rows: events, longest first. ns: their time.
+
+    remedy: what to do. meanwhile: what another thread ran, "" if unknown.
+    """
 
     what: str
     rows: Array
@@ -50,7 +53,7 @@ def find_waits(times: StepTimes) -> list[Wait]:
 def meanwhile(times: StepTimes, start: Array, end: Array) -> str:
     """Return the name that other threads ran longest in these intervals, with its thread; "" for none.
 
-    start, end: int64 ns; of many intervals, the first 20 count.
+    start, end: int64 ns; only the first 20 intervals are read.
     """
     events = times.events
     overlap: dict[tuple[int, int], int] = {}
@@ -62,7 +65,7 @@ def meanwhile(times: StepTimes, start: Array, end: Array) -> str:
             overlap[key] = overlap.get(key, 0) + int(shared[at])
     if not overlap:
         return ""
-    # Of nested ranges, the inner ones say more: the shortest name that still covers most of the wait.
+    # Inner ranges are more specific: choose the name with the least overlap that is at least 80 % of the largest.
     longest = max(overlap.values())
     key = min((k for k, ns in overlap.items() if ns >= 0.8 * longest), key=lambda k: overlap[k])
     track = next((t.name for t in events.table.tracks if t.id == key[0]), "")

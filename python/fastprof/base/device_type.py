@@ -9,7 +9,13 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.same_enum import SameEnum
 
-__all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type"]
+__all__ = [
+    "DEVICE_TIME_TYPES",
+    "DeviceType",
+    "as_device_type",
+    "device_type_name",
+    "is_device",
+]
 
 
 class DeviceType(SameEnum, enum.IntEnum):
@@ -56,10 +62,18 @@ DEVICE_TIME_TYPES = frozenset(
 )
 
 
-def as_device_type(value: Any) -> DeviceType:
-    """Convert a DeviceType, an int, a name or torch's own enum value to a DeviceType.
+def device_type_name(number: int) -> str:
+    """Return the lower-case name of a device type, such as "cuda"; "device99" for an unknown number."""
+    try:
+        return DeviceType(number).name.lower()
+    except ValueError:
+        return f"device{number}"
 
-    Raises ValueError for an unknown number or name.
+
+def as_device_type(value: Any) -> DeviceType:
+    """Convert a DeviceType, an int, a name (any case) or torch's own enum value to a DeviceType.
+
+    Raises errors.ValueError for an unknown number or name. Any thread.
     """
     if isinstance(value, DeviceType):
         return value
@@ -67,8 +81,19 @@ def as_device_type(value: Any) -> DeviceType:
         for member in DeviceType:
             if member.name.lower() == value.lower():
                 return member
-        raise errors.ValueError(
-            f"unknown device type {value!r}. Use one of {', '.join(m.name for m in DeviceType)}."
-        )
-    number = getattr(value, "value", value)  # torch.autograd.DeviceType has .value
-    return DeviceType(int(number))
+        raise _unknown(value)
+    number = int(getattr(value, "value", value))  # torch.autograd.DeviceType has .value
+    try:
+        return DeviceType(number)
+    except ValueError:
+        raise _unknown(value) from None
+
+
+def _unknown(value: Any) -> errors.ValueError:
+    names = ", ".join(f"{member.name} ({member.value})" for member in DeviceType)
+    return errors.ValueError(f"unknown device type {value!r}. Use one of {names}.")
+
+
+def is_device(name: str, device: str | None) -> bool:
+    """Return whether a device's name ("cuda:0") is `device`, or of that type ("cuda"). None means any device."""
+    return device is None or device in (name, name.partition(":")[0])

@@ -12,7 +12,10 @@ _US_IN = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """Return the number and the noun, such as "1 thread" or "2 threads". nouns: an irregular plural."""
+    """Return the number and the noun, such as "1 thread" or "2 threads".
+
+    nouns: the plural; default: the noun with an "s".
+    """
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
@@ -40,7 +43,10 @@ def format_memory(size_bytes: int) -> str:
 
 
 def flops_scale(flops: float) -> tuple[float, str]:
-    """Return (factor, unit) for printing a positive number of FLOPs: FLOPs, KFLOPs ... PFLOPs."""
+    """Return (factor, unit) for printing a positive number of FLOPs; unit: FLOPs, KFLOPs ... PFLOPs.
+
+    factor, unit = flops_scale(2.5e9)  # 1e-9, "GFLOPs"
+    """
     thousands = max(0.0, min(math.log10(flops) / 3, 5.0))
     unit = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")[int(thousands)]
     return 10 ** (math.floor(thousands) * -3.0), unit

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """html_table: a sortable table as a piece of HTML, for notebooks.
 
-A click on a header sorts the rows that are there; without scripts (an untrusted notebook, a static page) it is a
-plain table. Text of any content stays text: control characters and bidi marks are shown as symbols, long texts are
-cut, and cells are isolated, so that right-to-left names do not move their neighbours.
+A click on a header sorts the rows; without scripts (an untrusted notebook, a static page) it is a plain table. Cells
+show their text literally: HTML is escaped, control characters and bidi marks are shown as symbols, long texts are cut,
+and cells are isolated, so that right-to-left names do not move their neighbours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_CELL_CHARS = 300
 
 
 class HtmlColumn(NamedTuple):
-    """A column. is_text: aligned left and sorted as text; else as numbers with units ("1.5ms", "3 KB", "40%")."""
+    """A column. is_text: align left and sort as text; else sort as numbers with units ("1.5ms", "3 KB", "40%")."""
 
     header: str
     is_text: bool = False
@@ -34,8 +34,8 @@ _STYLE = (
     ".fastprof-table th[aria-sort=descending]::after{content:' \\25BC'}"
 )
 
-# Sorts by the numbers that the cells show, stable; numbers descending at first, texts ascending.
-# Serves all tables of the page that have no sorting yet, so that a table needs no name of its own.
+# Stable sort by the numbers in the cells; the first click sorts numbers descending and texts ascending.
+# The script adds sorting to every table of the page that lacks it, so that a table needs no id.
 _SCRIPT = """document.querySelectorAll("table.fastprof-table:not([data-sorts])").forEach((table) => {
   table.dataset.sorts = "";
   const scale = {ns: 1e-3, us: 1, ms: 1e3, s: 1e6, B: 1, KB: 1024, MB: 1048576, GB: 1073741824};
@@ -66,7 +66,11 @@ _SCRIPT = """document.querySelectorAll("table.fastprof-table:not([data-sorts])")
 def html_table(
     columns: Sequence[HtmlColumn], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
 ) -> str:
-    """Return the table. rows: texts of the cells; a number that ends in "%" has a bar. notes: lines below."""
+    """Return the table as HTML.
+
+    rows: the texts of each row's cells, one per column; a number that ends in "%" gets a bar in its cell.
+    notes: lines of text below the table. Any thread.
+    """
     head = "".join(
         f'<th scope="col"{_class_of(column)}>{_escaped(column.header)}</th>' for column in columns
     )
@@ -95,7 +99,7 @@ def _cell(column: HtmlColumn, text: str) -> str:
 
 
 def _bar(text: str) -> str:
-    """Return a style attribute that shades the part of the cell that a percentage says; "" for other texts."""
+    """Return a style attribute that shades the cell in proportion to its percentage; "" for other texts."""
     try:
         percent = float(text[:-1]) if text.endswith("%") else 0.0
     except ValueError:

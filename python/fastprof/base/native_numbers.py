@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enums of the native module's headers, in the only Python copy.
+"""Enums of the native module's headers: the only Python copy.
 
-Most of the package works without the native module, so the values cannot come from there. A test
+Most of the package works without the native module, so the values cannot be imported from it. A test
 compares every name and value with ``_core.native_numbers()``, and that with the headers. EventKind and
 EventFlag (model/columns.py), RecordScope and DeviceType (in this folder) are compared as well.
 """
@@ -78,7 +78,7 @@ class InputKind(enum.IntEnum):
 
 
 class InputBit(enum.IntEnum):
-    """Bits of an input's head word; the same bit means WIDE for tensors and PACKED for lists."""
+    """Bits of an input's head word; bit 4 means WIDE for tensors and PACKED for lists."""
 
     WIDE = 1 << 4
     PACKED = 1 << 4

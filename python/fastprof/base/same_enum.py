@@ -9,10 +9,10 @@ __all__ = ["SameEnum"]
 
 
 class SameEnum:
-    """Mixin for enums that compares equal to torch's enum of the same class and member name.
+    """Mixin for enums whose members equal the members of torch's enum of the same class and member name.
 
-    Works with our member on the left and in sets of our members; with torch's C++ enum on the left,
-    torch's comparison applies, which accepts only its own.
+    Applies to comparisons with our member on the left, and to look-ups in sets of our members. With torch's
+    C++ enum on the left, torch's comparison applies, which accepts only its own members.
     """
 
     def __eq__(self, other: object) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shorten the paths in names of Python calls, as PyTorch writes them: "/srv/u/train.py(12): step"."""
+"""Shorten the paths in names of Python calls. PyTorch's form of such a name: "/srv/u/train.py(12): step"."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/
 
 
 def shorten_paths(text: str, folder: str | None = None) -> str:
-    """Return the text with the paths of calls relative to `folder`, or without what all packages have.
+    """Return the text with the path of each call relative to `folder` or to the folder of installed packages.
 
     "/srv/u/train.py(12): step" becomes "train.py(12): step" in /srv/u, and
-    "/usr/lib/python3.11/site-packages/torch/x.py(3): f" becomes "torch/x.py(3): f". Other paths stay.
+    "/usr/lib/python3.11/site-packages/torch/x.py(3): f" becomes "torch/x.py(3): f". Other paths are kept.
     folder: default: the working directory. Any thread.
 
         shorten_paths("/srv/u/train.py(12): step", "/srv/u")
@@ -38,5 +38,5 @@ def _short(path: str, folder: str) -> str:
 def _working_folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the working directory was removed
         return "/"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TextStyle: colours and bars of text for a terminal; whoever has none of it prints plain text."""
+"""TextStyle: colours and bars of text for a terminal. Its default prints plain ASCII text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _FILLS = (41, 42, 43, 44, 45, 46)  # backgrounds of the flame graph
 
 
 class TextStyle(NamedTuple):
-    """colour: escape sequences are printed. blocks: the encoding has block and line characters."""
+    """What a terminal can print. colour: escape sequences. blocks: block and line characters of Unicode."""
 
     colour: bool = False
     blocks: bool = False
 
     def paint(self, text: str, role: str) -> str:
-        """Return the text in the colour of a role: head, hot, warm, bar, faint, up, down, or "" for none."""
+        """Return the text in the colour of a role: head, hot, warm, bar, faint, up, down, or "" (unchanged)."""
         return (
             f"\x1b[{_ROLES[role]}m{text}\x1b[0m" if self.colour and role and text.strip() else text
         )
 
     def fill(self, text: str, number: int) -> str:
-        """Return the text on a background, black on one of six colours by number."""
+        """Return the text in black on a background: one of six colours, number modulo 6."""
         if not self.colour:
             return text
         return f"\x1b[30;{_FILLS[number % len(_FILLS)]}m{text}\x1b[0m"
@@ -50,19 +50,19 @@ class TextStyle(NamedTuple):
 
 
 def share_role(share: float) -> str:
-    """Return the role of a number by its share of the whole."""
+    """Return the role of a number by its share of the whole: "hot" from 0.2, "warm" from 0.05, else ""."""
     return "hot" if share >= 0.2 else "warm" if share >= 0.05 else ""
 
 
 def text_width(text: str) -> int:
-    """Return the columns that a text takes in a terminal: wide characters take two, combining ones none."""
+    """Return the width of a text in terminal columns: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)
 
 
 def cut_to_width(text: str, width: int) -> str:
-    """Return what fits of a text into `width` columns, padded; a cut ends in "..." if the width is 8 or more."""
+    """Return a text cut or padded to `width` terminal columns; a cut text ends in "..." if the width is 8 or more."""
     taken = text_width(text)
     if taken > width:
         kept, taken, dots = [], 0, 3 if width >= 8 else 0

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""visible_text: names as text that neither a terminal nor a web page takes for instructions.
+"""visible_text: make names safe to print, by replacing control and layout characters with visible ones.
 
-Names of ranges are data of whoever wrote the trace. Printed as they are, an escape sequence moves the cursor or
-renames the window, a line feed makes a row of its own, and a bidi mark shows letters in another order.
+Names of ranges come from whoever wrote the trace. Printed unchanged, an escape sequence moves the cursor or renames
+the terminal's window, a line feed starts a new row, and a bidi mark changes the order of letters.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["shortened", "visible_text"]
+__all__ = ["encodable_text", "shortened", "visible_text"]
 
-# Control characters (C0, DEL, C1), marks without a width that change how text is laid out, interlinear
-# annotations, tags, and halves of surrogate pairs. U+200C and U+200D, which emoji and some scripts need, stay.
+# Control characters (C0, DEL, C1), zero-width characters that change the layout of text, interlinear
+# annotations, tags, and unpaired surrogates. U+200C and U+200D are kept: emoji and some scripts need them.
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -20,9 +20,10 @@ _HIDDEN = re.compile(
 
 
 def visible_text(text: str) -> str:
-    """Return the text with each such character replaced by one visible one, so that its length stays.
+    """Return the text with each control or layout character replaced by one visible character.
 
-    Control characters become their symbols (ESC is U+241B), all others U+FFFD.
+    Control characters become their symbols (ESC becomes U+241B), all others U+FFFD. The length is unchanged.
+    Any thread.
     """
     return _HIDDEN.sub(_symbol, text)
 
@@ -37,3 +38,8 @@ def _symbol(match: re.Match[str]) -> str:
 def shortened(text: str, limit: int) -> str:
     """Return at most `limit` characters of a text; a cut one ends in U+2026."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "\u2026"
+
+
+def encodable_text(text: str) -> str:
+    """Return the text with each lone surrogate replaced by "?", so that strict UTF-8 readers accept it."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastprof command. Each subcommand is a module with add_parser() and a function that runs it."""
+"""The fastprof command and the magics of notebooks. Each subcommand is a module with add_parser()."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CellCode: the code of a notebook's cell, run by a magic as IPython runs a cell.
+"""CellCode: the code of a notebook's cell, which a magic runs as IPython runs a cell.
 
 IPython's own syntax, AST transformers, top-level await and the display of a last expression work as without the magic,
 and the traceback of an error begins in the cell.
@@ -30,7 +30,7 @@ class CellCode:
     def __init__(self, shell: Any, source: str) -> None:
         self._shell = shell
         text = shell.transform_cell(source)
-        # The name under which tracebacks and the report find the cell's lines.
+        # The file name under which tracebacks and the report look the cell's lines up.
         self._file = shell.compile.cache(text, shell.execution_count, raw_code=source)
         awaits = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0) if shell.autoawait else 0
         with shell.compile.extra_flags(awaits):
@@ -45,10 +45,9 @@ class CellCode:
     def run_under(self, profiler: Any, label: str, local_ns: Any) -> None:
         """Run the code in the user's namespace while `profiler` records, in a range named `label`.
 
-        The value of a last expression is shown after the profile has ended: showing it is IPython's work.
-
-        local_ns: names of the function in which a line magic stands. The profile has ended when this
-        returns or raises; the code's exceptions propagate.
+        The value of a last expression is shown after the profile has ended, so that the profile does not
+        contain IPython's work. local_ns: names of the function that contains a line magic, or None. The profile
+        has ended when this returns or raises; the code's exceptions propagate.
         """
         from fastprof import record_function
 
@@ -58,7 +57,7 @@ class CellCode:
                 for code in self._codes:
                     value = self._run(code, local_ns)
         except BaseException as error:
-            self._show_as_own(error)
+            self._trim_traceback(error)
             raise
         sys.displayhook(value)  # shows nothing for None, the value of statements
 
@@ -69,8 +68,8 @@ class CellCode:
             return self._shell.loop_runner(result)
         return result
 
-    def _show_as_own(self, error: BaseException) -> None:
-        """Let IPython show the error's traceback from the cell's first line on."""
+    def _trim_traceback(self, error: BaseException) -> None:
+        """Make IPython show the error's traceback from the cell's frame on, without those of fastprof."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename != self._file:
             trace = trace.tb_next
@@ -83,12 +82,13 @@ class CellCode:
             tb = shell.InteractiveTB
             return tb.structured_traceback(type(error), error, first, tb_offset=0)
 
-        with contextlib.suppress(Exception):  # a class may forbid attributes: shown with our frames
+        # A class may forbid attributes: then our frames are shown, too.
+        with contextlib.suppress(Exception):
             error._render_traceback_ = render  # type: ignore[attr-defined]
 
 
 def _parts(tree: ast.Module) -> list[tuple[Any, str]]:
-    """Return (node, mode of the compiler): all but a last expression, and the expression, whose value is shown."""
+    """Return (node, compiler mode) of the statements and of a last expression, whose value is shown."""
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         first = tree.body[:-1]

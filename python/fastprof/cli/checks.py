@@ -26,7 +26,7 @@ _MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3
 
 
 class Finding(NamedTuple):
-    """One line of the report. ok: True, False, or None for mere information."""
+    """One line of the report. ok: True: works; False: does not, and the text says why; None: information."""
 
     topic: str
     ok: bool | None
@@ -90,9 +90,9 @@ def system_checks() -> Iterator[Finding]:
 
 
 def _injections() -> Iterator[Finding]:
-    """Report which tools get the ranges of NVTX and ITT, and whether fastprof can be one."""
+    """Report which tools receive the ranges of NVTX and ITT, and whether fastprof can receive them."""
     from fastprof import _paths
-    from fastprof.record.injection import ITT_VARIABLE, NVTX_VARIABLE, is_ours
+    from fastprof.record.injection import ITT_VARIABLE, NVTX_VARIABLE, is_injection_library
 
     try:
         library = str(_paths.injection_library())
@@ -108,8 +108,11 @@ def _injections() -> Iterator[Finding]:
         if not tool:
             text = f"ranges are received on request (fastprof run {option}), by {library}"
             yield Finding(topic, True, text)
-        elif is_ours(tool):
+        elif is_injection_library(tool):
             yield Finding(topic, True, f"ranges are received: {variable} is {tool}")
+        elif os.path.exists(tool) and "libcupti" in os.path.basename(tool):
+            text = f"CUPTI takes the ranges, and profiles of CUDA read its markers: {variable} is {tool}"
+            yield Finding(topic, True, text)
         elif os.path.exists(tool):
             text = f"another tool takes the ranges: {variable} is {tool}. Unset it to receive them."
             yield Finding(topic, False, text)
@@ -234,11 +237,7 @@ def _gpus() -> Iterator[Finding]:
     nvidia = _read("/proc/driver/nvidia/version").splitlines()
     here = {
         "CUDA": nvidia[0] if nvidia else "" if not Path("/dev/nvidiactl").exists() else "a device",
-        "HIP": "an AMD device" if Path("/dev/kfd").exists() else "",
-        "XPU": "",
-        "MTIA": "",
         "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
-        "MPS": "",
     }
     try:
         from fastprof.record.activities import ProfilerActivity

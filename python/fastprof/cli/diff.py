@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.base.text_style import cut_to_width, text_width
+from fastprof.base.visible_text import encodable_text
 from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.options import (
     Subparsers,
@@ -68,7 +70,7 @@ class Change(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Growth in percent; infinite if the name is new."""
+        """Growth of the time in percent; infinite if the name is new."""
         before, after = self.time_us
         if before > 0:
             return 100 * (after - before) / before
@@ -266,17 +268,17 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
                 _percent_text(change),
             )
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(text_width(row[i]) for row in rows) for i in range(len(rows[0]))]
     screen = Screen.of(sys.stdout)
     columns = screen.width
     room = NAME_WIDTH if columns is None else columns - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = min(widths[0], max(min(room, NAME_WIDTH), MIN_NAME_WIDTH))
-    rows = [(screen.line(_cut(row[0], widths[0])), *row[1:]) for row in rows]
+    rows = [(cut_to_width(screen.line(row[0]), widths[0]), *row[1:]) for row in rows]
     lines = [what]
     for number, row in enumerate(rows):
         if number in (1, len(rows) - 1):
             lines.append("-" * (sum(widths) + 2 * (len(widths) - 1)))
-        cells = [row[0].ljust(widths[0])]
+        cells = [row[0]]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         if screen.style is not None and number:
             cells[5:] = [screen.style.paint(cell, _role(row[5])) for cell in cells[5:]]
@@ -288,14 +290,10 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
 
 
 def _role(change: str) -> str:
-    """Return the colour of a change: none for one that prints as 0."""
+    """Return the colour role of a printed change: "up", "down", or "" for one that prints as 0."""
     if not change.strip("+-0."):
         return ""
     return "up" if change.startswith("+") else "down"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _write_json(changes: list[Change], total: Change, options: argparse.Namespace) -> None:
@@ -303,7 +301,7 @@ def _write_json(changes: list[Change], total: Change, options: argparse.Namespac
 
     def row(change: Change) -> dict[str, Any]:
         return {
-            "name": change.name.encode("utf-8", "replace").decode(),
+            "name": encodable_text(change.name),
             "device_type": change.device,
             "calls": list(change.calls),
             "time_us": list(change.time_us),

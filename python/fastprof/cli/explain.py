@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof explain: say in words where the time of a step went, which steps were slow, and what to do first."""
+"""fastprof explain: report in words where the time of a step went, which steps were slow, and what to do first."""
 
 from __future__ import annotations
 

@@ -96,7 +96,10 @@ FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
 
 
 def format_of(path: str, given: str | None = None) -> str:
-    """Return `given`, or else the format of the path's suffix (.gz may follow); errors.ValueError."""
+    """Return `given`, or else the format of the path's suffix (.gz may follow).
+
+    Raises errors.ValueError for an unknown suffix.
+    """
     if given is not None:
         return given
     name = os.path.basename(path).removesuffix(".gz")
@@ -125,7 +128,10 @@ def check_memory_path(path: str) -> None:
 
 
 def write_table(table: EventTable, path: str, kind: str) -> None:
-    """Write a table in one of FORMATS; show a progress bar on a terminal."""
+    """Write a table in one of FORMATS; show a progress bar on a terminal.
+
+    Raises errors.IoError if the file cannot be written, and errors.Error if the format cannot represent the table.
+    """
     from fastprof.exporters.progress import terminal_progress
 
     with terminal_progress(f"writing {path}") as progress:

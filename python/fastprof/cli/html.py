@@ -38,9 +38,9 @@ def add_page_options(group: Any) -> None:
 
 
 def html_path(options: argparse.Namespace, trace: str) -> str | None:
-    """Return the path of the report to write, None for none, before anything is read or run.
+    """Return the path of the report to write; None if no report is requested. Call before anything is read or run.
 
-    trace: the trace's path, from which the default is made. Raises errors.Error if it cannot be written.
+    trace: the trace's path, from which the default is made. Raises errors.Error if the report cannot be written.
     """
     if options.html is None and not options.open:
         return None
@@ -62,11 +62,11 @@ def _beside(trace: str) -> str:
 
 
 def write_report(table: Any, path: str, options: argparse.Namespace, notes: list[str]) -> None:
-    """Write the report of a table that was read from a file, and say so."""
+    """Write the report of a table that was read from a file, and print its path. notes: lines in the report."""
     from fastprof.cli.event_lists import list_of
     from fastprof.report.export import export_html
 
-    # Members of a trace that describe the profiled machine; those of this one would mislead.
+    # Metadata of the trace that describes the profiled machine; without it, the report would describe this one.
     members = ("host_name", "trace_id", "format")
     facts = {
         name: str(table.metadata[name])
@@ -80,7 +80,7 @@ def write_report(table: Any, path: str, options: argparse.Namespace, notes: list
 
 
 def print_written(path: str, options: argparse.Namespace) -> None:
-    """Say that a report was written, and open it if --open asks for that."""
+    """Print the path of a written report, and open it if --open is given."""
     print(f"wrote {path}")
     if options.open:
         open_report(path)

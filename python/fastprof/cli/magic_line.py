@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""split_magic_line: the options at the begin of a magic's line, and the statement behind them as it was written."""
+"""split_magic_line: split a magic's line into the options at its begin and the statement after them, verbatim."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _QUOTED = re.compile(r'"([^"]*)"|\'([^\']*)\'')
 def split_magic_line(line: str, options: Mapping[str, argparse.Action]) -> tuple[list[str], str]:
     """Return (words of options and their values, the rest of the line).
 
-    The first word that neither is an option nor belongs to one begins the rest; so does what follows "--".
-    Words that begin with "-" are options, known or not, so that a misspelt one is reported and not run.
+    options: the parser's options by name. The rest begins at the first word that is neither an option nor an
+    option's value, or after "--". Every word that begins with "-" is an option, known or not, so that a misspelt
+    one is reported and not run. Raises errors.ValueError for an option without its value.
     """
     words: list[str] = []
     at = 0
@@ -37,7 +38,7 @@ def split_magic_line(line: str, options: Mapping[str, argparse.Action]) -> tuple
             continue
         value = _WORD.match(line, at)
         if value is None:
-            raise errors.ValueError(f"{match[1]} needs a value. Add it behind the option.")
+            raise errors.ValueError(f"{match[1]} needs a value. Add it after the option.")
         at = value.end()
         words.append(_unquoted(value[1]))
 

@@ -72,7 +72,7 @@ def split_program(
 ) -> tuple[list[str], ProgramCall | None]:
     """Return (arguments for fastprof, the program of `run` or `explain --live` with its arguments).
 
-    Split before argparse, which would also parse options after the script's name as fastprof's.
+    The split precedes argparse, which would parse options after the script's name as fastprof's.
     """
     at = next((i for i, word in enumerate(given) if not word.startswith("-")), None)
     if at is None or given[at] not in ("run", "explain"):
@@ -106,8 +106,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.nvtx_injection or options.itt_collector:
         print(_paths.injection_library())
     if "command" not in options:
-        asked = (options.includes, options.cmakedir, options.nvtx_injection, options.itt_collector)
-        if not any(asked):
+        queries = (
+            options.includes,
+            options.cmakedir,
+            options.nvtx_injection,
+            options.itt_collector,
+        )
+        if not any(queries):
             parser.print_help()
         return 0
     try:

@@ -4,8 +4,9 @@
     %%fastprof --calls --as prof
     train()
 
-runs the cell in the user's namespace under a profile and shows the HTML report in the cell's output; where text is
-shown, the table. Options have the names of `fastprof run`. Imports IPython only when it loads the extension.
+runs the cell in the user's namespace under a profile and shows the HTML report in the cell's output; a front end that
+shows only text prints the table. Options have the names of `fastprof run`. IPython is imported only when it loads the
+extension.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fastprof.base import errors
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.cli.cell_code import CellCode
 from fastprof.cli.magic_line import split_magic_line
-from fastprof.cli.options import add_table_options, check_table_options, print_table
+from fastprof.cli.options import add_table_options, check_table_options, table_text
 from fastprof.cli.outcome import check_output
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.recording_options import add_recording_options, recording_arguments
@@ -28,8 +29,8 @@ from fastprof.cli.screen import Screen
 
 __all__ = ["load_ipython_extension", "make_parser", "unload_ipython_extension"]
 
-LAST = "_fastprof"  # variable that has the last profile
-MIN_HEIGHT = 100
+LAST = "_fastprof"  # name of the user's variable that contains the last profile
+MIN_HEIGHT = 100  # of the report, in pixels
 
 _EPILOG = """\
 %fastprof [options] STATEMENT     profiles one line
@@ -45,20 +46,20 @@ examples:
 """
 
 
-class _Parsed(Exception):
-    """argparse has printed what was asked for (--help)."""
+class _HelpPrinted(Exception):
+    """Raised where argparse would exit with code 0: it has printed the help text."""
 
 
 class _MagicParser(CommandParser):
-    """A parser that raises instead of leaving the process: errors.ValueError with the message."""
+    """A parser that raises errors.ValueError with the message instead of ending the process."""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         if status == 0:
-            raise _Parsed
+            raise _HelpPrinted
         raise errors.ValueError((message or "").strip().removeprefix(f"{self.prog}: error: "))
 
     def print_usage(self, file: Any = None) -> None:
-        """Nothing: the message says what to do, and --help shows the rest."""
+        """Print nothing: the message says what to do, and --help shows the rest."""
 
 
 def make_parser() -> CommandParser:
@@ -97,7 +98,7 @@ def make_parser() -> CommandParser:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register %fastprof and %%fastprof with an IPython shell; for `%load_ext fastprof`. The shell's thread."""
+    """Register %fastprof and %%fastprof with an IPython shell, for `%load_ext fastprof`. Call on the shell's thread."""
 
     def fastprof(line: str, cell: str | None = None, local_ns: Any = None) -> None:
         _magic(shell, line, cell, local_ns)
@@ -108,7 +109,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magics again. The shell's thread."""
+    """Remove the magics, for `%unload_ext fastprof`. Call on the shell's thread."""
     for magics in shell.magics_manager.magics.values():
         magics.pop("fastprof", None)
 
@@ -126,7 +127,7 @@ def _magic(shell: Any, line: str, cell: str | None, local_ns: Any) -> None:
         _check(options)
         profiler = profile(**recording_arguments(options), all_threads=options.all_threads)
         code = CellCode(shell, source)
-    except _Parsed:
+    except _HelpPrinted:
         return
     except errors.Error as error:
         raise UsageError(str(error)) from None
@@ -152,7 +153,7 @@ def _source(statement: str, cell: str | None) -> str:
         return statement
     if statement:
         raise errors.ValueError(
-            f"unexpected text {shortened(statement, 40)!r} behind the options of %%fastprof. Move it into the cell."
+            f"unexpected text {shortened(statement, 40)!r} after the options of %%fastprof. Move it into the cell."
         )
     return cell
 
@@ -174,7 +175,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _show_or_warn(profiler: Any, options: argparse.Namespace, label: str, raised: bool) -> None:
-    """Show the report; while the cell's own error is on its way, a failure to show must not replace it."""
+    """Show the report. raised: the cell raised an exception, which a failure to show must not replace."""
     try:
         _show(profiler, options, label)
     except Exception as error:
@@ -198,7 +199,7 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
             "fastprof.record_function"
         )
     screen = Screen.of(sys.stdout)
-    text = print_table(events, options, screen, calls=False)
+    text = table_text(events, options, screen, calls=False)
     if options.calls and "python_calls" not in profiler.missing:
         calls = profiler.python_calls().table(row_limit=options.row_limit)
         text += "\n".join(visible_text(line) for line in calls.split("\n"))

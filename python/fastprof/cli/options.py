@@ -20,7 +20,7 @@ __all__ = [
     "check_table_options",
     "command_parser",
     "load_trace",
-    "print_table",
+    "table_text",
 ]
 
 Subparsers = Any  # argparse has no public name for the type that add_subparsers returns
@@ -107,7 +107,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="of a damaged Chrome or Perfetto trace, read all events before the damage, and say where it is",
+        help="read all events of a damaged Chrome or Perfetto trace before the damage, and print where it is",
     )
 
 
@@ -119,7 +119,10 @@ def _positive(text: str) -> int:
 
 
 def load_trace(path: str, options: argparse.Namespace) -> Any:
-    """Return the table of a trace file; "-" is standard input."""
+    """Return the table of a trace file; "-" is standard input. Prints to stderr what --salvage could not read.
+
+    Raises errors.IoError for a file that cannot be read, errors.FormatError for one that is malformed or too large.
+    """
     from fastprof.importers import load
     from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
 
@@ -135,16 +138,16 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
     return table
 
 
-def print_table(
+def table_text(
     events: Any,
     options: argparse.Namespace,
     screen: Screen,
     *,
     calls: bool = True,
 ) -> str:
-    """Return the averages of an EventList as text: for a terminal, not wider than it, with bars and colours.
+    """Return the averages of an EventList as a table of text: on a terminal with its width, bars and colours.
 
-    calls: with those of Python functions.
+    calls: include calls of Python functions.
     """
     from fastprof.views.render import TableOptions, render_table
 

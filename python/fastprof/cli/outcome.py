@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the recording of `fastprof run` in such a way that no failure loses it."""
+"""Write the recording of `fastprof run` so that a failure does not lose it: elsewhere, or in another format."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def check_output(path: str) -> None:
 def keep(
     profiler: Any, path: str, kind: str, start_folder: str, page: Mapping[str, Any] | None = None
 ) -> tuple[str, str, int]:
-    """Write the recording to `path`, or else to another place.
+    """Write the recording to `path`, or after a failure to another place. Never raises an Exception.
 
-    page: options of export_html. Returns (path, format, 0); after a failure, which is printed, (other
-    path, its format, 1), with path "" if no place was writable. Tries in turn the folder of `path`,
-    the folder in which the program started, the folder for temporary files and the home folder; in
-    each the requested format, then fastprof's own, which is the smallest and can represent every
-    recording.
+    kind: one of FORMATS. start_folder: the folder in which the program started. page: options of export_html.
+    Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with path "" if
+    no place was writable. The other places are, in this order, the folder of `path`, start_folder, the folder
+    for temporary files and the home folder; in each, the requested format is tried, then fastprof's own, which
+    is the smallest and can represent every recording.
     """
     try:
         _write(profiler, path, kind, page or {})
@@ -71,9 +71,7 @@ def keep(
             with suppress(Exception):  # try the next place
                 _write(profiler, target, other, page or {})
                 return target, other, 1
-    print_message(
-        "fastprof: error: the trace is lost: none of the other folders could be written to either"
-    )
+    print_message("fastprof: error: the trace is lost: no other folder could be written to either")
     return "", kind, 1
 
 
@@ -96,7 +94,8 @@ def _reason(error: Exception) -> str:
 def _places(path: str, start_folder: str) -> Iterator[str]:
     yield os.path.dirname(path)
     yield start_folder
-    with suppress(OSError):  # a private folder: in /tmp, others could take the name
+    # A private folder, because other users could create the name in a shared one.
+    with suppress(OSError):
         yield tempfile.mkdtemp(prefix="fastprof-")
     yield os.path.expanduser("~")
 
@@ -121,7 +120,10 @@ def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
 
 @contextmanager
 def patient_with_ctrl_c(what: str) -> Iterator[None]:
-    """In the block, the first Ctrl-C only prints `what` is in progress; the second interrupts."""
+    """Let the first Ctrl-C during the block only print what is in progress; the second one interrupts.
+
+    what: such as "writing the trace". No effect on other threads than the main one.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

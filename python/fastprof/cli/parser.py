@@ -18,7 +18,7 @@ _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.
 class CommandParser(argparse.ArgumentParser):
     """An ArgumentParser that accepts only complete option names and suggests the closest one.
 
-    Abbreviations are off because an option added later would change the meaning of one.
+    Abbreviations are off, because an option added later could change the meaning of one.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

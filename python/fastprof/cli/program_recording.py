@@ -19,9 +19,9 @@ def record_program(
 ) -> int:
     """Run a program in one range under the profile, stop it, and leave as the program does.
 
-    what: what report() does, for a message if Ctrl-C comes meanwhile ("writing the trace"). report: called with the
-    program's exception, after the stop, in the process that started the program only. Returns its result if the
-    program ended without an exception.
+    what: what report() does, for the message at Ctrl-C ("writing the trace"). report: called with the program's
+    exception or None, after the stop, in the process that started the program only. Returns the result of report()
+    if the program ended without an exception; else raises the program's exception.
     """
     from fastprof import record_function
 
@@ -43,7 +43,7 @@ def record_program(
             wait_for_threads()
     except BaseException as error:
         raised = error
-    if os.getpid() == pid:  # in a forked child nothing is reported: the parent does it
+    if os.getpid() == pid:  # a forked child reports nothing: the parent does
         with patient_with_ctrl_c(what):
             whole.__exit__(None, None, None)
             profiler.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that say what a profile records, of `fastprof run` and of a notebook's %%fastprof."""
+"""Options that select what a profile records: of `fastprof run`, `fastprof explain --live` and %%fastprof."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
 
 
 def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options as arguments of profile(), without all_threads; errors.ValueError if they disagree."""
+    """Return the options as arguments of profile(), without all_threads.
+
+    Raises errors.ValueError if an option is invalid or contradicts another.
+    """
     if options.max_mb < 0:
         raise errors.ValueError(
             f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
@@ -117,13 +120,15 @@ def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _calls(options: argparse.Namespace) -> bool | CallFilter | None:
-    """Return which calls are recorded: as profile(python_calls=...) takes it."""
-    asked: bool | None = options.calls
+    """Return the value of profile(python_calls=...): which calls are recorded."""
+    calls: bool | None = options.calls
     with_stack = options.with_stack or options.native
     if not options.min_duration:
-        return asked
-    if asked is False or (asked is None and not with_stack):
-        raise errors.ValueError("--min-duration is about calls. Add --calls.")
+        return calls
+    if calls is False or (calls is None and not with_stack):
+        raise errors.ValueError(
+            "--min-duration applies to calls, and none are recorded. Add --calls."
+        )
     from fastprof.record.python_calls import CallFilter
 
     return CallFilter(min_duration_us=options.min_duration)

@@ -33,7 +33,7 @@ examples:
 
 {format_help()}"""
 
-# Count in metadata["recovered"] -> what it counts; those that mean that something is missing.
+# Counts in metadata["recovered"] that mean that something is missing -> what they count.
 _MISSING = {
     "unread_chunks": "blocks of records that could not be read to their end",
     "unknown_texts": "texts of arguments",

@@ -19,7 +19,7 @@ from fastprof.cli.options import (
     check_table_options,
     command_parser,
     load_trace,
-    print_table,
+    table_text,
 )
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
@@ -27,7 +27,7 @@ from fastprof.cli.summary_lines import summary_lines
 
 __all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
 
-_MOST_KINDS = 8  # number of kinds printed
+_MOST_KINDS = 8  # maximum number of kinds of unread packets and events that are printed
 
 _EPILOG = """\
 FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
@@ -72,7 +72,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _take_file(options: argparse.Namespace) -> None:
-    """Take the trace from `--html FILE`, where it stands for argparse as the path of the report."""
+    """Set options.file for `fastprof report --html FILE`, where argparse takes FILE as the path of the report."""
     if options.file is not None:
         return
     if not options.html or options.html.removesuffix(".gz").endswith((".html", ".htm")):
@@ -113,7 +113,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_report_options(options: argparse.Namespace) -> None:
-    """Raise errors.Error for options of report_table() that cannot be honoured."""
+    """Raise errors.Error for invalid options of report_table() and for files that cannot be written."""
     check_table_options(options)
     if options.depth is not None and options.depth < 1:
         raise errors.ValueError(f"invalid --depth {options.depth}. Use 1 or more levels.")
@@ -126,7 +126,7 @@ def check_report_options(options: argparse.Namespace) -> None:
 
 
 def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> None:
-    """Print a line about the process, the notes, and the averages; write them where asked for."""
+    """Print a line about the process, the notes, and the averages; write the files that the options name."""
     from fastprof.cli.event_lists import list_of
 
     screen = Screen.of(sys.stdout)
@@ -167,12 +167,12 @@ def _print_report(
 
 
 def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
-    """Return the table, or the tree and the flame graph if those are asked for."""
+    """Return the table, or those of memory, tree and flame graph that the options select."""
     from fastprof.views.flame_text import flame_text
     from fastprof.views.tree_text import TreeOptions, tree_text
 
     if not (options.tree or options.flame or options.memory):
-        return print_table(events, options, screen)
+        return table_text(events, options, screen)
     parts = []
     if options.memory:
         from fastprof.analysis.memory_summary import memory_report
@@ -188,13 +188,13 @@ def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
         parts.append(tree_text(events, limits))
     if options.flame:
         parts.append(
-            flame_text(events, screen.some_width, max_depth=options.depth, style=screen.style)
+            flame_text(events, screen.width_or_default, max_depth=options.depth, style=screen.style)
         )
     return "\n".join(part for part in parts if part)
 
 
 def _unread(metadata: Mapping[str, Any]) -> str:
-    """Return the kinds and counts of packets and events of the file that the table lacks."""
+    """Return as text the kinds and counts of the file's packets and events that were not read."""
     found: list[str] = []
     for name in ("skipped_packets", "skipped_events"):
         counts = metadata.get(name)

@@ -17,7 +17,7 @@ from fastprof.cli.options import (
     add_table_options,
     check_table_options,
     command_parser,
-    print_table,
+    table_text,
 )
 from fastprof.cli.outcome import check_output, keep, print_message
 from fastprof.cli.program_call import ProgramCall
@@ -55,7 +55,7 @@ examples:
 {format_help()}"""
 
 
-# If the program exits within this time without having entered a range, no table is printed.
+# A program that exits within this time without having entered a range gets no table: it printed its help.
 _AT_ONCE_S = 2.0
 
 
@@ -145,7 +145,7 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
         found.append((f"{call.file_stem}.html", "html"))
     for path, _ in found:
         check_output(path)
-    # Absolute: the program may change its folder.
+    # Absolute paths, because the program may change its working folder.
     return [(os.path.abspath(path), kind) for path, kind in found]
 
 
@@ -182,7 +182,7 @@ def _report(
     if not options.no_table:
         try:
             screen = Screen.of(sys.stderr)
-            print_message(print_table(profiler.events(), options, screen, calls=False))
+            print_message(table_text(profiler.events(), options, screen, calls=False))
             if options.calls and "python_calls" not in profiler.missing:
                 calls = profiler.python_calls().table(row_limit=options.row_limit)
                 print_message("\n".join(map(screen.line, calls.split("\n"))))
@@ -209,12 +209,12 @@ def _report_processes(profiler: Any) -> None:
 
 
 def _only_the_run(profiler: Any) -> bool:
-    """Return whether only the range around the whole run was recorded."""
+    """Return whether nothing but the range around the whole run was recorded."""
     try:
         table = profiler.event_table
         return len(table) <= 1 and not table.dropped
     except Exception:
-        return False  # let keep() save whatever it can
+        return False  # keep() then writes what it can
 
 
 def _run_time_s(profiler: Any) -> float:

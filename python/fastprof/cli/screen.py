@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Screen: what a stream can show. Text for a pipe or file has no colours, no bars and no limit of width."""
+"""Screen: width and style of an output stream. Text for a pipe or file is plain, and its width is not limited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT_WIDTH = 80  # of a flame graph that is not on a terminal
 
 
 class Screen(NamedTuple):
-    """width: characters per line; None if the stream is not a terminal. style: None for plain text."""
+    """What a stream can show. width: characters per line, None if it is not a terminal. style: None for plain text."""
 
     width: int | None = None
     style: TextStyle | None = None
@@ -43,12 +43,12 @@ class Screen(NamedTuple):
         return cls(width, TextStyle(not os.environ.get("NO_COLOR"), blocks))
 
     @property
-    def some_width(self) -> int:
-        """The width, or the one of COLUMNS or 80 for a stream that is not a terminal."""
+    def width_or_default(self) -> int:
+        """The width; for a stream that is not a terminal, $COLUMNS or 80."""
         return self.width or shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns
 
     def line(self, text: str) -> str:
-        """Return a line that may have names in it: on a terminal, nothing in them is a control sequence."""
+        """Return a line that may contain names from a trace; for a terminal, without control sequences."""
         return text if self.width is None and self.style is None else visible_text(text)
 
 
@@ -65,9 +65,9 @@ def terminal_width(stream: TextIO | None) -> int | None:
 
 @contextlib.contextmanager
 def paged(wanted: bool) -> Iterator[None]:
-    """Show what the block prints in $PAGER (default: less), if that is wanted and stdout is a terminal.
+    """Show what the block prints in $PAGER (default: less) if `wanted` and stdout is a terminal.
 
-    Without a pager that runs, the text is printed.
+    If the pager cannot be run, the text is printed.
     """
     if not wanted or terminal_width(sys.stdout) is None:
         yield
@@ -84,7 +84,7 @@ def paged(wanted: bool) -> Iterator[None]:
             stdin=subprocess.PIPE,
             env=environment,
         )
-        with contextlib.suppress(BrokenPipeError):  # left before the end
+        with contextlib.suppress(BrokenPipeError):  # the user left the pager before the end
             pager.communicate(text.getvalue().encode("utf-8", "replace"))
         if pager.returncode in (126, 127):  # the shell found no such program
             print(text.getvalue(), end="")

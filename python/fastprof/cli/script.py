@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a script, module or code exactly as the interpreter would: argv, __main__, sys.path, tracebacks, exit."""
+"""Run a script, module or code as the interpreter would: same argv, __main__, sys.path, tracebacks and exit."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Program:
 
     @staticmethod
     def _first_path(folder: str) -> None:
-        # As in the interpreter, the first entry is the program's, here instead of fastprof's.
+        # The first entry of sys.path is the program's folder, as in the interpreter; here it was fastprof's.
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = folder
 
@@ -116,7 +116,10 @@ class Program:
         try:
             _, spec, code = details(name)
         except ImportError as error:
-            raise errors.IoError(errno.ENOENT, f"cannot run the module {name}: {error}") from None
+            raise errors.IoError(
+                errno.ENOENT,
+                f"cannot run the module {name}: {error}. Use the name of a module that python -m runs.",
+            ) from None
         return spec, code
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines below the table of `fastprof report`: what explain() finds unusual, and requests for memory that failed."""
+"""Lines below the table of `fastprof report`: unusual findings of explain(), and requests for memory that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 3
 
 
 def summary_lines(table: Any) -> list[str]:
-    """Return a few lines of text; [] where nothing is unusual."""
+    """Return a few lines of text; [] if nothing is unusual."""
     from fastprof.analysis.explanation import explain
     from fastprof.base.formatting import format_memory
     from fastprof.model.memory_rows import failed_requests

@@ -45,13 +45,13 @@ _PARTS = {
 def torch_findings(version: str) -> Iterator[tuple[bool, str]]:
     """Yield (is recorded, text): one line for all recorded parts, one per part that is not recorded.
 
-    version: of the installed package, for the case that it cannot be imported. Takes seconds, because
+    version: of the installed package, for the message if it cannot be imported. Takes seconds, because
     another process imports torch. Never raises.
     """
     here = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
     command = [sys.executable, "-W", "ignore", "-c", _TRIAL]
-    said = ""
+    last_line = ""
     try:
         done = subprocess.run(
             command,
@@ -61,19 +61,22 @@ def torch_findings(version: str) -> Iterator[tuple[bool, str]]:
             timeout=_LIMIT_S,
             env={**os.environ, "PYTHONPATH": path},
         )
-        said = done.stderr.strip().rpartition("\n")[2]
-        told = json.loads(done.stdout.strip().rpartition("\n")[2])
+        last_line = done.stderr.strip().rpartition("\n")[2]
+        result = json.loads(done.stdout.strip().rpartition("\n")[2])
     except subprocess.TimeoutExpired:
         yield False, f"{version}: the test profile in a separate process exceeded {_LIMIT_S} s"
         return
     except (OSError, ValueError) as error:
-        yield False, f"{version}: the test profile in a separate process failed: {said or error}"
+        yield (
+            False,
+            f"{version}: the test profile in a separate process failed: {last_line or error}",
+        )
         return
-    missing = told["missing"]
+    missing = result["missing"]
     lost = {
         part: missing.get(key, "absent from a test profile")
         for part, key in _PARTS.items()
-        if key in missing or told.get(part) is False
+        if key in missing or result.get(part) is False
     }
     if "ops" in lost:  # the other parts depend on ops
         lost = {"ops": lost["ops"]}
@@ -81,6 +84,6 @@ def torch_findings(version: str) -> Iterator[tuple[bool, str]]:
     else:
         recorded = [part for part in _PARTS if part not in lost]
     if recorded:
-        yield True, f"{told['version']}: {', '.join(recorded)} are recorded (tested)"
+        yield True, f"{result['version']}: {', '.join(recorded)} are recorded (tested)"
     for part, reason in lost.items():
-        yield False, f"{told['version']}: {part} are not recorded: {reason}"
+        yield False, f"{result['version']}: {part} are not recorded: {reason}"

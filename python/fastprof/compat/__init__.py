@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch compatibility: names of its submodules, its legacy profiler, its emitters."""
+"""PyTorch compatibility: the legacy (exclusive) profiler, execution traces, functions for nvprof's databases."""

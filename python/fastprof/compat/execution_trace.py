@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ExecutionTraceObserver: writes the ops of a program as an execution trace (Chakra's schema), as PyTorch's does.
 
-Only libtorch has what the nodes contain (tensors, storages, op schemas), so the nodes are written by libtorch's own
-observer, which is driven through torch.profiler.ExecutionTraceObserver. torch is never imported here.
+Only libtorch knows the contents of the nodes (tensors, storages, op schemas), so libtorch's own observer writes them;
+it is controlled through torch.profiler.ExecutionTraceObserver. torch is never imported here.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ExecutionTraceObserver:
 
     @property
     def is_registered(self) -> bool:
-        """Whether register_callback() was called, and unregister_callback() not since."""
+        """Whether register_callback() was called, without unregister_callback() after it."""
         return is_registered(self._theirs)
 
     def is_running(self) -> bool:
@@ -99,7 +99,7 @@ class ExecutionTraceObserver:
         return path
 
     def set_extra_resource_collection(self, val: bool) -> None:
-        """Collect what a replay needs beside the trace (generated kernels), in a folder next to the file."""
+        """Set whether what a replay also needs (generated kernels) is collected, in a folder next to the file."""
         self._collects_extras = bool(val)
         if self._theirs is not None:
             self._theirs.set_extra_resource_collection(val)
@@ -113,9 +113,9 @@ class ExecutionTraceObserver:
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
-        """Return the folder of the extra resources of a trace, made if asked for; None if there is none.
+        """Return the folder of the extra resources of a trace; None if it does not exist.
 
-        Raises errors.IoError if it cannot be made.
+        create_dir: create it if it is missing. Raises errors.IoError if it cannot be created.
         """
         work, name = os.path.split(trace_path)
         folder = os.path.join(work, os.path.splitext(name)[0] + "_resources")
@@ -123,7 +123,7 @@ class ExecutionTraceObserver:
             try:
                 os.makedirs(folder, exist_ok=True)
             except OSError as error:
-                message = f"cannot make {folder!r}: {error.strerror}. Choose another path."
+                message = f"cannot create {folder!r}: {error.strerror}. Choose another path."
                 raise errors.IoError(error.errno, message) from None
         return folder if os.path.isdir(folder) else None
 
@@ -131,7 +131,8 @@ class ExecutionTraceObserver:
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
         """Return a registered observer if ENABLE_PYTORCH_EXECUTION_TRACE is "1", else None.
 
-        It writes a file *.et.json in the folder for temporary files. errors.UnavailableError if torch is not imported.
+        It writes a file *.et.json in the folder for temporary files. Raises errors.UnavailableError if torch is not
+        imported, errors.StateError if another of these observers is registered.
         """
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
             return None
@@ -146,8 +147,8 @@ class ExecutionTraceObserver:
 def observer_of_environment() -> Any:
     """Return the observer that torch's ExecutionTraceObserver builds from the environment, or None.
 
-    Reads ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. None if torch is not imported,
-    which this function does not do; and, with a warning, while another observer is registered. Any thread.
+    Reads ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. Returns None if torch is not
+    imported (this function does not import it), and with a warning while another observer is registered. Any thread.
     """
     if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
         return None
@@ -165,7 +166,7 @@ def observer_of_environment() -> Any:
 def check_observer_may_start(observer: Any) -> None:
     """Raise errors.StateError if another observer than the given one (ours or torch's) is registered.
 
-    Observers of other classes are none of libtorch's: they may start.
+    Observers of other classes do not use libtorch's: they may start.
     """
     mine = getattr(observer, "_theirs", observer)
     if is_registered(mine) and isinstance(mine, torchs_observer_class() or ()):

@@ -19,8 +19,9 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList[FunctionEvent]:
     """Read a database of nvprof (`nvprof -o FILE`) and return its NVTX ranges as events, by begin.
 
     An event has the kernels whose launch lies inside of it; device times are in the columns of CUDA. As in
-    PyTorch all are on thread 0 of node 0, and the id is the marker's. Unlike there, times are right (the file's
-    ns, not taken for us), and kernels have their names. fastprof.load() gives launches and kernels as rows, too.
+    PyTorch, all events are on thread 0 of node 0, and the id is the marker's. Unlike in PyTorch, times are right
+    (the file's ns are converted to us) and kernels have their names. fastprof.load() also returns launches and
+    kernels as rows.
 
     Raises errors.IoError if the file cannot be read and errors.FormatError if it is malformed, or if a marker, or a
     launch within a marker, comes twice.
@@ -46,5 +47,7 @@ class EnforceUnique:
     def see(self, *key: Hashable) -> None:
         """Add a key; errors.StateError if it was added before."""
         if key in self.seen:
-            raise errors.StateError(f"the key {key!r} was seen twice: each may come once")
+            raise errors.StateError(
+                f"the key {key!r} was seen twice: keys must be unique. Pass each key once."
+            )
         self.seen.add(key)

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 default_node_id = _core.default_node_id
+_UNFINISHED = "Profiler didn't finish running. Read results after the with block."
 
 
 def set_default_node_id(node_id: int) -> None:
@@ -44,7 +45,7 @@ def set_default_node_id(node_id: int) -> None:
 def add_remote_events(events: bytes) -> None:
     """Add the recording of another process to the profile that runs on this thread.
 
-    events: the bytes of `profile.encode()` of that process. Its lists stay separate lists, and its
+    events: the bytes of `profile.encode()` of that process. Its lists remain separate lists, and its
     events are remote (`FunctionEvent.is_remote`), with the node id of that process
     (`set_default_node_id`). Raises errors.StateError if no exclusive profile runs on this thread, and
     errors.FormatError, naming the byte, for invalid bytes; then nothing is added. Callable on any
@@ -84,8 +85,8 @@ class profile:  # noqa: N801 - PyTorch's name
     with_stack: record Python frames at the begin of each range.
     with_modules: no effect.
 
-    Raises errors.StateError if this thread already has an exclusive profile, and RuntimeError if the
-    object is entered twice or its results are read before the end. Use it on one thread; work handed
+    Raises errors.StateError (a RuntimeError) if this thread already has an exclusive profile, if the
+    object is entered twice, or if its results are read before the end. Use it on one thread; work handed
     to others through fastprof.propagate is recorded as well.
 
         with fastprof.profiler_legacy.profile() as prof:
@@ -139,7 +140,9 @@ class profile:  # noqa: N801 - PyTorch's name
         if not self.enabled:
             return None
         if self.entered:
-            raise RuntimeError("Profiler context manager is not reentrant")
+            raise errors.StateError(
+                "Profiler context manager is not reentrant. Make a profile for each with block."
+            )
         _core.legacy_enable(
             state=_state_of(self.use_device),
             record_shapes=self.record_shapes,
@@ -180,7 +183,7 @@ class profile:  # noqa: N801 - PyTorch's name
 
     def _finished(self) -> EventList[Any]:
         if self.function_events is None:
-            raise RuntimeError("Profiler didn't finish running")
+            raise errors.StateError(_UNFINISHED)
         return self.function_events
 
     def table(
@@ -237,7 +240,7 @@ class profile:  # noqa: N801 - PyTorch's name
     def _recorded(self) -> _core.LegacyEvents:
         self._finished()
         if self._events is None:
-            raise RuntimeError("Profiler didn't finish running")
+            raise errors.StateError(_UNFINISHED)
         return self._events
 
     def records(self) -> list[list[LegacyRecord]]:
@@ -257,7 +260,7 @@ class profile:  # noqa: N801 - PyTorch's name
 
 
 def _device_of(name: str | None) -> str | None:
-    """Return the name of a device, None for the CPU."""
+    """Return the kind of a device, lower case and without its index; None for the CPU."""
     kind = None if name is None else str(name).split(":")[0].lower()
     return None if kind == "cpu" else kind
 
@@ -278,5 +281,5 @@ def _missing(device: str) -> str:
     return _core.legacy_state_missing(_state_of(device))
 
 
-# Records of a profile inherited from the parent process by a fork: none but the start mark.
+# Records of a profile that a forked child inherited from its parent: only the start mark.
 _EMPTY: Iterable[Iterable[Any]] = ((LegacyRecord("mark", "__start_profile"),),)

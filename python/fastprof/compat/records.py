@@ -122,7 +122,7 @@ def parse_records(
 
 
 class _Record:
-    """The used fields of a record, each read once."""
+    """The fields of a record that the parser uses, each read once."""
 
     __slots__ = (
         "cpu_memory_usage",
@@ -251,7 +251,7 @@ class _ThreadParser:
         range_ = self.open.pop(pop.key, None)
         if range_ is None:
             raise EventViewError(
-                f"the pop record with (handle, node_id) = {pop.key} has no push in its list"
+                f"the pop record with (handle, node_id) = {pop.key} has no push in its list. Pass complete lists."
             )
         push = range_.record
         is_async = push.read("is_async") or push.thread_id != pop.thread_id
@@ -296,6 +296,7 @@ class _ThreadParser:
 
 
 def _repeats(previous: _Record, record: _Record) -> bool:
+    """Return whether a push directly repeats the one before it: an operator and its wrapper."""
     return (
         previous.kind == record.kind
         and previous.name == record.name

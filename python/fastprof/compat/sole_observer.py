@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse a second execution trace observer: libtorch has room for one, and crashes the process with two."""
+"""Refuse a second execution trace observer: libtorch supports one, and crashes the process with two."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def check_sole_observer(mine: Any = None) -> None:
         if one is not mine and issubclass(type(one), theirs) and is_registered(one):
             path = one.get_output_file_path()
             raise errors.StateError(
-                f"another execution trace observer is registered, which writes {path!r}. libtorch has room for "
+                f"another execution trace observer is registered, which writes {path!r}. libtorch supports "
                 "one and crashes with two: call its unregister_callback() first."
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make an EventTable of a session's capture: columns without a copy, payload decoded on access."""
+"""table_of: make an EventTable of a session's capture. Columns are not copied, payload is decoded on access."""
 
 from __future__ import annotations
 
@@ -72,11 +72,14 @@ def table_of(
 ) -> EventTable:
     """Return the table of a capture. Its arrays keep the capture alive.
 
-    Each column is filled only if the capture has data for it. with_stack: the Python stacks.
-    with_modules: the modules that ops run in. with_shapes, with_flops: the inputs and FLOPs of ops.
-    with_storages: the storages of tensor inputs, which sessions that record allocations have.
+    A column exists only if the capture has data for it. Parameters select columns:
+    with_stack: the Python stacks. with_modules: the modules that ops run in.
+    with_shapes, with_flops: the inputs and FLOPs of ops. with_storages: the storages of tensor inputs, which
+    only sessions that record allocations contain.
     keeps_frame: predicate on stack entries "file(line): function"; default: keep all.
-    metadata: becomes the table's.
+    metadata: the table's metadata.
+
+    Raises errors.ValueError if a row's details are truncated or contain an invalid reference. Any thread.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -134,7 +137,7 @@ def table_of(
 def without_pauses(
     table: EventTable, pauses: Sequence[tuple[int | None, int | None]]
 ) -> EventTable:
-    """Return the rows that did not begin in a pause [from, to), in Unix ns; to None: open-ended."""
+    """Return the rows that did not begin in a pause. pauses: [begin, end) in Unix ns; end None: open-ended."""
     kept = np.ones(len(table), np.bool_)
     for begin_ns, end_ns in pauses:
         inside = table.start_ns >= begin_ns
@@ -167,7 +170,7 @@ class _Payload:
         self.details = details
 
     def plain(self, with_flops: bool) -> dict[str, Array]:
-        """Return the numeric columns for which some range has a value: ops' numbers, flops, node_id."""
+        """Return the numeric columns for which some range has a value: flops, and numbers of ops such as node_id."""
         inputs = self.details.inputs
         found: dict[str, Array] = {}
         if with_flops and inputs:
@@ -233,7 +236,9 @@ class _Payload:
     def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:
         """Return kwinputs and concrete_inputs; a row's values are decoded on access."""
         names = self.sites.field("arg_names")
-        keyword = np.array([any(not _own(n) for n in site) for site in names], np.bool_)
+        keyword = np.array(
+            [any(not _is_column_argument(n) for n in site) for site in names], np.bool_
+        )
         text = np.array([_TEXT_ARGUMENT in site for site in names], np.bool_)
         found: dict[str, CodedColumn] = {}
         rows = self._with_arguments(keyword)
@@ -299,7 +304,9 @@ class _Payload:
 
     def _keywords(self, members: CodedColumn | None) -> Any:
         def read(row: int) -> dict[str, Any]:
-            values = {key: v for key, v in self.arguments(row).items() if not _own(key)}
+            values = {
+                key: v for key, v in self.arguments(row).items() if not _is_column_argument(key)
+            }
             if members is not None:
                 more: Mapping[str, Any] = members[row] or {}
                 values.update((key, v) for key, v in more.items() if key != _SHAPES_MEMBER)
@@ -336,7 +343,8 @@ class _LazyValues(Sequence[Any]):
         return self._value(int(self._rows[index]))
 
 
-def _own(name: str) -> bool:
+def _is_column_argument(name: str) -> bool:
+    """Return whether an argument becomes a column of its own, and is left out of kwinputs."""
     return name in (_FLOPS_ARGUMENT, _TEXT_ARGUMENT)
 
 

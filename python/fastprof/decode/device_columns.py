@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of rows that tell of devices: where they ran, which range launched them, kernels by range."""
+"""Columns of device rows: where the work ran, which range launched it, kernels by range."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["DeviceColumns", "HasDeviceLinks", "device_columns"]
 
 Array: TypeAlias = NDArray[Any]
 
-# Categories of what is attached to the range that launched it; waits are not.
+# Categories of the device work that is attached to the range that launched it. Waits are not attached.
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 class HasDeviceLinks(Protocol):
-    """What is read of a capture."""
+    """The part of a capture that is read here."""
 
     def device_links(self) -> tuple[Any, Any, Any, Any]: ...
 
 
 class DeviceColumns(NamedTuple):
-    """columns: of EventTable, by name. kernels: work by launching range; None: there is none."""
+    """Columns of an EventTable by name, and the device work by launching range; None without such work."""
 
     columns: dict[str, Array]
     kernels: KernelTable | None
@@ -36,7 +36,7 @@ class DeviceColumns(NamedTuple):
 def device_columns(
     capture: HasDeviceLinks, columns: Mapping[str, Array], sites: SiteTable, tracks: TrackTable
 ) -> DeviceColumns | None:
-    """Return the columns of devices; None if the capture has no row of one.
+    """Return the columns of device rows; None if the capture has no device row.
 
     A range's external_id is its row number + 1. Rows of devices and their runtime have none; their
     linked_correlation_id is that of the innermost range or op that made the call, 0 for none.

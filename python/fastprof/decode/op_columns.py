@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class FlopsKernel(Protocol):
-    """Native replacement for NumPy's FLOP sums: csrc/include/fastprof/payload/blocks/op_flops.hpp."""
+    """Native form of the FLOP estimates by row: csrc/include/fastprof/payload/blocks/op_flops.hpp."""
 
     @property
     def site_inputs(self) -> Sequence[tuple[int, int]]:
@@ -28,7 +28,7 @@ class FlopsKernel(Protocol):
 
     @property
     def flops_of(self) -> Callable[..., Array]:
-        """Function of codes, site_inputs, one estimate per pair, and per site whether it covers others."""
+        """Function of codes, site_inputs, one estimate per pair, and per site whether it is a wrapper."""
 
 
 def formula_sites(names: Sequence[str]) -> list[bool]:
@@ -130,6 +130,7 @@ class OpInputColumns:
 
 
 def _leave_out_covered(flops: Array, wrappers: Array, parent: Array) -> None:
+    """Set the FLOPs of wrappers to 0 that enclose counted ops. wrappers: mask of rows."""
     at = parent[np.flatnonzero((flops > 0) & ~wrappers)]
     while len(at):
         at = np.unique(at[at >= 0])

@@ -40,14 +40,12 @@ DTYPE_NAMES = (
     "c10::Float4_e2m1fn_x2",
 )  # fmt: skip
 
-# Bytes of an element, by name.
+# Bytes of an element, by name: of all others, 1.
 _ITEM_BYTES = {
-    "unsigned char": 1, "signed char": 1, "short int": 2, "int": 4, "long int": 8, "c10::Half": 2,
-    "float": 4, "double": 8, "c10::complex<c10::Half>": 4, "c10::complex<float>": 8,
-    "c10::complex<double>": 16, "bool": 1, "c10::qint8": 1, "c10::quint8": 1, "c10::qint32": 4,
-    "c10::BFloat16": 2, "c10::bits8": 1, "c10::bits16": 2, "c10::Float8_e5m2": 1,
-    "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2fnuz": 1, "c10::Float8_e4m3fnuz": 1,
-    "short unsigned int": 2, "unsigned int": 4, "long unsigned int": 8,
+    "short int": 2, "int": 4, "long int": 8, "c10::Half": 2, "float": 4, "double": 8,
+    "c10::complex<c10::Half>": 4, "c10::complex<float>": 8, "c10::complex<double>": 16,
+    "c10::qint32": 4, "c10::BFloat16": 2, "c10::bits16": 2, "short unsigned int": 2,
+    "unsigned int": 4, "long unsigned int": 8,
 }  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folds calls that were shorter than a bound into one row for each run of them."""
+"""Fold calls that are shorter than a bound: each run of them becomes one row."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ Array: TypeAlias = NDArray[Any]
 def fold_short_calls(table: EventTable, min_duration_ns: int) -> EventTable:
     """Return the table with calls under `min_duration_ns` summed into rows named SHORTER_CALLS.
 
-    A run is what one parent called in succession, with nothing kept in between: it becomes one row. It
-    begins where the run began, lasts as long as the calls of the run together, and its argument
-    "calls" counts them and the calls that they made. So the own time of each remaining row is what it
-    was. Calls in which a range, an op or another record lies are kept, and so are open ones. Rows are
-    in the order of a capture: grouped by track, parents before children.
+    A run is a succession of short calls of one parent without a kept row in between; it becomes one row. The
+    row begins where the run begins, its duration is the sum of the run's calls, and its argument "calls" is the
+    number of these calls and of all calls inside of them. So the self time of each remaining row is unchanged.
+    Calls that contain a range, an op or another record are kept, and so are open calls.
+
+    table: rows in the order of a capture: grouped by track, parents before children. min_duration_ns: the bound.
     """
     parent = table.column("parent").astype(np.int64)
     kept = ~_may_be_folded(table, min_duration_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML page of memory by category: a stacked plot with axes, the peak, and what allocated it."""
+"""HTML page of memory by category: a stacked plot over time, the peak, and the origins of its memory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fastprof.analysis.memory_categories.kinds import CATEGORY_ORDER, Category, 
 from fastprof.analysis.memory_categories.origins import explain_peak
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import CategoryTotals, reconcile
+from fastprof.analysis.memory_origin import BEFORE
 from fastprof.exporters.memory_timeline import failures_table
 from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import failed_requests
@@ -22,8 +23,8 @@ __all__ = ["write_page"]
 
 Array: TypeAlias = NDArray[Any]
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 900, 320, 80, 40
-_POINTS = 900
-_ROWS = 40  # of the table of the peak
+_POINTS = 900  # of the plot: one per pixel
+_ROWS = 40  # of the table of the peak's parts
 _COLORS: dict[Category | None, str] = {
     Category.PARAMETER: "#2e7d32",
     Category.OPTIMIZER_STATE: "#d9a514",
@@ -44,7 +45,7 @@ _STYLE = (
 
 
 def write_page(file: Any, profile: MemoryProfile, devices: Sequence[CategoryTotals]) -> None:
-    """Write the page: a section per device. It has no scripts and refers to nothing outside."""
+    """Write the page to a text file, one section per device. It has no scripts and no links."""
     title = html.escape(profile.table.process_name or "memory")
     file.write(
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}: memory</title>\n'
@@ -82,7 +83,7 @@ def _parts(profile: MemoryProfile, device: str) -> str:
     parts = explain_peak(profile, device)
     rows = []
     for part in parts[:_ROWS]:
-        ranges = html.escape(" > ".join(part.origin.ranges) or "before the recording")
+        ranges = html.escape(" > ".join(part.origin.ranges) or BEFORE)
         stack = "<br>".join(html.escape(frame) for frame in part.origin.stack[:6])
         rows.append(
             f'<tr><td class="n">{part.size_bytes:,}</td><td class="n">{part.count}</td>'
@@ -148,7 +149,7 @@ def _axes(span_ms: float, top: int) -> list[str]:
 
 
 def _steps(x: Array, y: Array) -> list[tuple[float, float]]:
-    """Return the points of a step line, which keeps its height until the next change."""
+    """Return the points of a step line: the height is constant until the next change."""
     points = [(float(x[0]), float(y[0]))]
     for at, before, height in zip(x[1:].tolist(), y.tolist(), y[1:].tolist(), strict=False):
         points += [(at, before), (at, height)]

@@ -11,6 +11,7 @@ from fastprof.analysis.memory_categories.kinds import CATEGORY_ORDER, Action
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import category_totals
 from fastprof.base import errors
+from fastprof.base.device_type import is_device
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.category_page import write_page
 
@@ -22,8 +23,8 @@ def export_category_timeline(
 ) -> None:
     """Write the memory of one device by category, in the format of the suffix (.gz may follow).
 
-    device: "cuda:0", or "cpu" for the first of a type; default: the one with the highest peak; a page
-    has all devices then.
+    device: "cuda:0", or "cpu" for the first of a type; default: the one with the highest peak, and for a page
+    all devices.
 
     .json: [times, sizes]: times in us; sizes[i] is 0 followed by the bytes of each category at times[i],
     by CATEGORY_ORDER. .raw.json: [time in ns, Action, bytes, index into CATEGORY_ORDER] for each change,
@@ -34,7 +35,7 @@ def export_category_timeline(
     be written.
     """
     totals = category_totals(profile)
-    chosen = [t for t in totals if device in (None, t.device, t.device.partition(":")[0])]
+    chosen = [t for t in totals if is_device(t.device, device)]
     if not chosen:
         known = ", ".join(t.device for t in totals) or "no device"
         raise errors.ValueError(
@@ -54,7 +55,7 @@ def export_category_timeline(
     if name.endswith(".raw.json"):
         document = _changes(profile, one.device)
     else:
-        # One row per us; of several changes in it the last is the state.
+        # One row per us: the state after the last change in it.
         rows = dict(
             zip((one.time_ns // 1000).tolist(), ([0, *b] for b in one.bytes.tolist()), strict=True)
         )

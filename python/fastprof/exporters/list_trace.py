@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrome trace of a list of FunctionEvents: makes a table of them, which the native writer writes.
+"""Chrome trace of a list of FunctionEvents: converts it to a table, which the native writer writes.
 
-PyTorch's export of such lists shows what a recording has in other forms: kernels attached to events,
-with arrows; a process for each node of a distributed run; times that are not finite.
+The trace has the contents of PyTorch's export of such lists, which a recording's table has in other forms:
+kernels attached to events, with arrows; a process for each node of a distributed run; times that are not finite.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from fastprof.base.device_type import DeviceType
 from fastprof.base.native_numbers import Category
+from fastprof.base.visible_text import encodable_text
 from fastprof.exporters.trace_writers import capture_of_table, write_chrome_capture
 from fastprof.model.columns import NO_PAYLOAD, CodedColumn, EventFlag, EventKind
 from fastprof.model.sites import Site, Track
@@ -24,12 +25,12 @@ from fastprof.model.table import EventTable
 
 __all__ = ["export_chrome_trace", "table_to_write"]
 
-# Process ids: integers that are no process's, so that every reader keeps the tracks apart.
+# Made-up process ids, one per group of tracks: readers group tracks by process id.
 _CPU_PID = 0
 _NODE_PID = 1 << 20
 _DEVICE_PID = 1 << 21
-_MOST_NS = 4 * 10**18  # the sum of two fits into 64 bits
-_MOST_DEVICES = 1 << 15
+_MAX_NS = 4 * 10**18  # the sum of two such times fits into 64 bits
+_MAX_DEVICES = 1 << 15
 
 
 def export_chrome_trace(events: Iterable[Any], path: str | os.PathLike[str]) -> None:
@@ -44,9 +45,9 @@ def table_to_write(events: Iterable[Any]) -> EventTable:
     """Return a table of the events for the trace writers: ranges, kernels, and arrows to kernels.
 
     A CPU event is a range on its thread. Each of its kernels is a range on the device's track, with
-    an arrow from the CPU range; kernels without a known start are placed one after the other from
-    the event's start. Remote events are in a process "node N". Events without a trace_name are left
-    out. Times are rounded to ns; NaN and infinity become 0.
+    an arrow from the CPU range; kernels without a known start follow one another from the event's
+    start. Remote events are in a process "node N". Events without a trace_name are left out. Times are
+    rounded to ns; NaN and infinity become 0.
     """
     rows = _Rows()
     device_free: dict[tuple[str, int], int] = {}
@@ -74,13 +75,13 @@ def table_to_write(events: Iterable[Any]) -> EventTable:
             kernel_track = rows.device_track(device_name, device, 0)
             if kernel.start_us is None:
                 begin = max(start, device_free.get((device_name, device), start))
-                begin = min(begin, _MOST_NS)
+                begin = min(begin, _MAX_NS)
             else:
                 begin = _ns(kernel.start_us)
             kernel_end = begin + max(_ns(kernel.duration), 0)
             device_free[device_name, device] = kernel_end
             number = rows.arrow((name, f"cpu_to_{device_name}"), (track, start), (kernel_track, begin))  # fmt: skip
-            arguments = {"id": number, "launched by": _safe_text(name)}
+            arguments = {"id": number, "launched by": encodable_text(name)}
             site = rows.site(str(kernel.name), "kernel", device=device)
             rows.add(site, kernel_track, begin, kernel_end, arguments)
     return rows.table()
@@ -102,7 +103,7 @@ class _Rows:
     ) -> int:
         site = Site(name, category, kind=int(kind))
         if device is not None:
-            index = min(max(device, 0), _MOST_DEVICES - 1)
+            index = min(max(device, 0), _MAX_DEVICES - 1)
             site = site._replace(mask=Category.DEVICE.value, device_index=index)
         return self.sites.setdefault(site, len(self.sites))
 
@@ -186,7 +187,7 @@ def _arguments(event: Any) -> dict[str, Any]:
             "" if value is None else str(value) for value in event.concrete_inputs or ()
         ]
     if event.stack:
-        arguments["Call stack"] = _safe_text(";\n".join(map(str, event.stack)))
+        arguments["Call stack"] = encodable_text(";\n".join(map(str, event.stack)))
     if event.sequence_nr is not None and event.sequence_nr >= 0:
         arguments["Sequence number"] = int(event.sequence_nr)
         arguments["Fwd thread id"] = int(event.fwd_thread or 0)
@@ -204,19 +205,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {_safe_text(str(key)): _plain(item) for key, item in value.items()}
-    return _safe_text(str(value))
-
-
-def _safe_text(text: str) -> str:
-    """Return the text with lone surrogates replaced, so that strict readers accept the file."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+        return {encodable_text(str(key)): _plain(item) for key, item in value.items()}
+    return encodable_text(str(value))
 
 
 def _ns(us: float) -> int:
-    return min(max(round(us * 1000), -_MOST_NS), _MOST_NS) if math.isfinite(us * 1000) else 0
+    return min(max(round(us * 1000), -_MAX_NS), _MAX_NS) if math.isfinite(us * 1000) else 0
 
 
 def _int64(value: int) -> int:
-    """Wrap around to a signed number of 64 bits, as ids of threads that are addresses may need."""
+    """Wrap a number to signed 64 bits; thread ids that are addresses may exceed them."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

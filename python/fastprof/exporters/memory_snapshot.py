@@ -2,7 +2,7 @@
 """Memory snapshots in the format of torch.cuda.memory._snapshot(), for PyTorch's memory viewer.
 
 Format: {"segments": [...], "device_traces": [[...]]} as torch/cuda/memory.py of PyTorch 2.13 documents it; a
-file is its pickle. It holds only dictionaries, lists, texts and numbers. fastprof never reads such files.
+file is its pickle. It contains only dictionaries, lists, texts and numbers. fastprof never reads such files.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ import numpy as np
 from fastprof.analysis.memory_blocks import Blocks, memory_blocks
 from fastprof.analysis.memory_categories.kinds import category_name
 from fastprof.analysis.memory_categories.profile import MemoryProfile
-from fastprof.analysis.memory_origin import Origin, origin_around
+from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, Origin, origin_around
 from fastprof.base import errors
+from fastprof.base.device_type import is_device
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.memory_rows import FailedRequest, failed_requests
 from fastprof.model.table import EventTable
 
 __all__ = ["memory_snapshot", "write_snapshot"]
 
-_BEFORE = Origin(("before the recording",))
+_BEFORE = Origin((BEFORE,))
 
 
 def memory_snapshot(
     table: EventTable, categories: MemoryProfile | None = None, device: str | None = None
 ) -> dict[str, Any]:
-    """Return a recording's allocations and frees, and what is in use at its end.
+    """Return the snapshot of a recording: its allocations and frees, and the blocks in use at its end.
 
-    device: "cuda:0", "cpu" or "python"; default: all devices of the type of the first. categories: of the
-    same table, to name blocks by. The viewer shows a device by its index; Python's allocators are
-    numbered from 0. A block's name in it is the op or range that allocated it, with its category; below are the
-    Python frames, if stacks were recorded. Each block is a segment of its own, because the allocator's
-    segments are not part of a recording. Failed requests are events "oom".
+    categories: of the same table; blocks are then named by their category, too.
+    device: "cuda:0", "cpu" or "python"; default: all devices of the type of the first.
+
+    The viewer shows a device by its index; Python's allocators are numbered from 0. A block's name in the viewer is
+    the op or range that allocated it, followed by the Python frames if stacks were recorded. Each block is a segment
+    of its own, because a recording does not contain the allocator's segments. Failed requests are events "oom".
 
     Raises errors.ValueError for an unknown device, and for a table without memory records.
     """
@@ -49,7 +51,7 @@ def memory_snapshot(
             "the recording contains no memory records. Profile with profile_memory=True or python_memory=True."
         )
     kind = device if device is not None else known[0].partition(":")[0]
-    chosen = [name for name in known if kind in (name, name.partition(":")[0])]
+    chosen = [name for name in known if is_device(name, kind)]
     if not chosen:
         raise errors.ValueError(
             f"no memory of {device} was recorded, only of {', '.join(known)}. Name one of these."
@@ -73,12 +75,12 @@ def memory_snapshot(
     for name in chosen:
         if name not in with_blocks:
             traces[numbers[name]] = [_oom(table, f, 0) for f in failures if f.device == name]
-    segments += _untouched(categories, numbers)
+    segments += _segments_from_before(categories, numbers)
     return {"segments": segments, "device_traces": traces}
 
 
 def write_snapshot(snapshot: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a snapshot as a pickle. The file appears once it is complete; otherwise errors.IoError is raised."""
+    """Write a snapshot as a pickle; gzip if the path ends in .gz. Raises errors.IoError if it cannot be written."""
     with atomic_binary(path) as file:
         pickle.dump(snapshot, file, protocol=4)
 
@@ -89,7 +91,7 @@ def _number(name: str, place: int) -> int:
 
 
 def _category_names(categories: MemoryProfile | None) -> dict[int, str]:
-    """Return the category of each allocation by its table row, and of what existed before by address."""
+    """Return the category of each allocation by its table row, and of storages from before by minus their address."""
     if categories is None:
         return {}
     return {
@@ -100,8 +102,10 @@ def _category_names(categories: MemoryProfile | None) -> dict[int, str]:
     }
 
 
-def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> list[dict[str, Any]]:
-    """Return segments of what existed before the recording and was read by ops, but not freed."""
+def _segments_from_before(
+    categories: MemoryProfile | None, numbers: dict[str, int]
+) -> list[dict[str, Any]]:
+    """Return segments of the storages from before the recording that ops read and that were not freed."""
     if categories is None:
         return []
     return [
@@ -135,7 +139,7 @@ def _frames_of_blocks(blocks: Blocks, names: dict[int, str]) -> list[list[dict[s
 
 def _frames(origin: Origin, category: str) -> list[dict[str, Any]]:
     """Return frames as the viewer shows them, innermost first: op and category, then the stack."""
-    op = origin.ranges[-1] if origin.ranges else "outside of any range"
+    op = origin.ranges[-1] if origin.ranges else OUTSIDE
     found = [{"name": f"{op} [{category}]" if category else op, "filename": "??", "line": 0}]
     for frame in origin.stack:
         place, _, name = frame.partition("): ")
@@ -158,10 +162,11 @@ def _trace(
             by_record[destroyed] = (block, True)
     trace: list[dict[str, Any]] = []
     waiting = list(reversed(failures))
-    times, held = blocks.record_ns.tolist(), blocks.held
+    times, in_use_bytes = blocks.record_ns.tolist(), blocks.in_use_bytes
     for record, (block, is_free) in sorted(by_record.items()):
         while waiting and waiting[-1].time_ns < times[record]:
-            trace.append(_oom(blocks.table, waiting.pop(), int(held[record])))
+            before = int(in_use_bytes[record]) - int(blocks.record_bytes[record])
+            trace.append(_oom(blocks.table, waiting.pop(), before))
         event = {
             "addr": int(blocks.address[block]),
             "size": int(blocks.size_bytes[block]),
@@ -171,12 +176,12 @@ def _trace(
         }
         actions = ("free_requested", "free_completed") if is_free else ("alloc",)
         trace += ({"action": action, **event} for action in actions)
-    trace += (_oom(blocks.table, failure, int(held[-1])) for failure in reversed(waiting))
+    trace += (_oom(blocks.table, failure, int(in_use_bytes[-1])) for failure in reversed(waiting))
     return trace
 
 
-def _oom(table: EventTable, failure: FailedRequest, held: int) -> dict[str, Any]:
-    """Return a failed request. What the device had free is not known: "device_free" is 0."""
+def _oom(table: EventTable, failure: FailedRequest, in_use_bytes: int) -> dict[str, Any]:
+    """Return the event of a failed request. The device's free memory is unknown: "device_free" is 0."""
     return {
         "action": "oom",
         "addr": 0,
@@ -184,7 +189,7 @@ def _oom(table: EventTable, failure: FailedRequest, held: int) -> dict[str, Any]
         "size": failure.size_bytes,
         "stream": 0,
         "time_us": failure.time_ns // 1000,
-        "frames": _frames(origin_around(table, failure.enclosing), f"{held} bytes in use"),
+        "frames": _frames(origin_around(table, failure.enclosing), f"{in_use_bytes} bytes in use"),
     }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.device_type import is_device
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows
@@ -73,11 +74,11 @@ def export_memory_timeline(
     JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes", "recorded",
     "allocated", "reserved"}], "failures": [{"device", "time_us", "bytes"}]}. CSV: the same values, one row
     per record; failed requests come last, with their size as "bytes" and "out of memory" as "recorded".
-    HTML: a page without scripts or links; of the records in half a pixel the highest is drawn, and failed
-    requests are listed.
+    HTML: a page without scripts or links; it draws the highest of the records in half a pixel, and lists failed
+    requests.
 
     Raises errors.ValueError for another suffix or without memory records (they are recorded with
-    profile_memory=True).
+    profile_memory=True), errors.IoError if the file cannot be written.
     """
     source = table.table if isinstance(table, EventTree) else table
     name = os.fspath(path).removesuffix(".gz")
@@ -87,11 +88,8 @@ def export_memory_timeline(
         raise errors.ValueError(
             f"cannot write {path}: unknown suffix. Use {', '.join(writers)}, optionally with .gz."
         )
-    devices = memory_timeline(source)
-    failures = failed_requests(source)
-    if device is not None:
-        devices = [d for d in devices if device in (d.device, d.device.partition(":")[0])]
-        failures = [f for f in failures if device in (f.device, f.device.partition(":")[0])]
+    devices = [d for d in memory_timeline(source) if is_device(d.device, device)]
+    failures = [f for f in failed_requests(source) if is_device(f.device, device)]
     if not devices and not failures:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
@@ -174,7 +172,7 @@ def _page(
 
 
 def failures_table(failures: Sequence[FailedRequest], t0_ns: int) -> str:
-    """Return the failed requests as HTML; "" for none."""
+    """Return a table of the failed requests as HTML; "" without any. t0_ns: begin of the session, Unix ns."""
     if not failures:
         return ""
     rows = "".join(
@@ -219,7 +217,7 @@ def _chart(device: DeviceMemory, table: EventTable) -> str:
 
 
 def _steps(x: list[float], y: list[float]) -> str:
-    """Return SVG points of a step line, which keeps its height until the next record."""
+    """Return the SVG points of a step line: the height is constant until the next record."""
     points = [f"{x[0]:.1f},{_HEIGHT}"]
     for i, (at, height) in enumerate(zip(x, y, strict=True)):
         if i > 0:

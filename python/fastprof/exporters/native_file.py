@@ -86,7 +86,7 @@ def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None 
 
 
 def table_of(source: Any) -> EventTable:
-    """Return the table of an EventTable, EventTree, EventList or profile; else errors.ValueError."""
+    """Return the table of an EventTable, EventTree, EventList or profile. Raises errors.ValueError for others."""
     if isinstance(source, EventTable):
         return source
     if isinstance(source, EventTree):
@@ -102,7 +102,7 @@ def table_of(source: Any) -> EventTable:
     )
 
 
-def _little(array: Array) -> Array:
+def _little_endian(array: Array) -> Array:
     if array.dtype.name not in DTYPES:
         raise errors.ValueError(
             f"cannot save an array of dtype {array.dtype}. Use one of {', '.join(DTYPES)}."
@@ -121,7 +121,7 @@ def _blocks(table: EventTable) -> list[tuple[str, Array]]:
         ]
     if table.payload_words is not None:
         blocks.append(("payload_words", table.payload_words))
-    return [(name, _little(array)) for name, array in blocks]
+    return [(name, _little_endian(array)) for name, array in blocks]
 
 
 def _header(table: EventTable) -> dict[str, Any]:

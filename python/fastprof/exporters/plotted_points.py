@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choose the points of a long curve that a plot needs: the highest of each pixel."""
+"""Reduce a long curve to the points that a plot needs: the highest one of each pixel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["highest_points"]
 Array: TypeAlias = NDArray[Any]
 
 
-def highest_points(position: Array, values: Array, most: int) -> Array:
-    """Return the indices to draw, ascending: of each of `most` equal parts of the axis the highest.
+def highest_points(position: Array, values: Array, parts: int) -> Array:
+    """Return the indices of the points to draw, ascending: the highest one in each part of the axis.
 
-    position: 0 to 1, along the axis. The first and the last point are always among them. At most
-    `most` points are all returned.
+    position: place of each point along the axis, 0 to 1. parts: number of equal parts of the axis. The first and
+    last point are always included; up to `parts` points are all returned. Any thread.
     """
-    if len(values) <= most:
+    if len(values) <= parts:
         return np.arange(len(values))
-    pixel = (position * most).astype(np.int64)
+    pixel = (position * parts).astype(np.int64)
     order: Array = np.lexsort((values, pixel))
     last = np.flatnonzero(np.append(pixel[order][1:] != pixel[order][:-1], True))
     chosen: Array = np.unique(np.concatenate([[0], order[last], [len(values) - 1]]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long exports: a tqdm bar (extra `progress`) on a terminal, otherwise nothing."""
+"""terminal_progress: a tqdm bar (extra `progress`) for long exports on a terminal."""
 
 from __future__ import annotations
 

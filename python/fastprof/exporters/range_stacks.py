@@ -122,7 +122,10 @@ def export_range_stacks(
     threads: bool = False,
     max_chars: int = DEFAULT_MAX_CHARS,
 ) -> None:
-    """Write collapsed_ranges, sorted, one per line with the self time in ns; gzip for .gz."""
+    """Write collapsed_ranges, sorted, one per line with the self time in ns; gzip if the path ends in .gz.
+
+    threads, max_chars: as of collapsed_ranges(). Raises errors.IoError if the file cannot be written.
+    """
     lines = sorted(collapsed_ranges(table, threads=threads, max_chars=max_chars))
     with atomic_text(path) as file:
         for label, value in lines:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.visible_text import encodable_text
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
@@ -25,13 +26,16 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def export_speedscope(
     table: EventTable | EventTree, path: str | os.PathLike[str], name: str = "fastprof"
 ) -> None:
-    """Write the ranges of a table, without async rows; gzip if the path ends in .gz."""
+    """Write the ranges of a table as speedscope JSON, without async rows; gzip if the path ends in .gz.
+
+    name: title of the document. Raises errors.IoError if the file cannot be written. Any thread.
+    """
     with atomic_text(path) as file:
         json.dump(speedscope_profile(table, name), file, separators=(",", ":"), allow_nan=False)
 
 
 def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") -> dict[str, Any]:
-    """Return the document as a dictionary. Times in ns from the first row.
+    """Return the document as a dictionary. Times are in ns from the first row.
 
     The format requires the events of a thread to nest properly: a range that partly overlaps an
     earlier one is cut at the earlier one's end.
@@ -75,7 +79,7 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
         "name": name,
         "exporter": "fastprof",
         "activeProfileIndex": 0,
-        "shared": {"frames": [{"name": _text(texts[code])} for code in used.tolist()]},
+        "shared": {"frames": [{"name": encodable_text(texts[code])} for code in used.tolist()]},
         "profiles": profiles,
     }
 
@@ -94,7 +98,3 @@ def _brackets(spans: Any) -> Iterator[dict[str, Any]]:
     while open_:
         at, closed = open_.pop()
         yield {"type": "C", "frame": closed, "at": at}
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

@@ -84,7 +84,10 @@ def _folded(stack: Sequence[str]) -> str:
 def export_stacks(
     events: Iterable[Any], path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
 ) -> None:
-    """Write collapsed_stacks of the events, one per line; gzip if the path ends in .gz."""
+    """Write collapsed_stacks of the events, one per line; gzip if the path ends in .gz.
+
+    Raises errors.ValueError for an unknown metric, errors.IoError if the file cannot be written.
+    """
     lines = collapsed_stacks(events, metric)
     with atomic_text(path) as file:
         for line in lines:

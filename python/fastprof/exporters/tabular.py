@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.base.visible_text import encodable_text
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.parents import new_numbers
 
@@ -109,7 +110,10 @@ def _event_columns(events: Any, order: Any) -> dict[str, Any]:
 
 
 def optional_package(name: str, extra: str) -> Any:
-    """Import a package of an extra; errors.UnavailableError, which names the extra, without it."""
+    """Import and return an optional package. extra: fastprof's extra that installs it.
+
+    Raises errors.UnavailableError, which names the extra, if it cannot be imported.
+    """
     try:
         return import_module(name)
     except ImportError as error:
@@ -120,19 +124,25 @@ def optional_package(name: str, extra: str) -> Any:
 
 
 def to_pandas(events: Any) -> Any:
-    """Return a pandas DataFrame of list_columns; errors.UnavailableError without pandas."""
+    """Return a pandas DataFrame of list_columns. Raises errors.UnavailableError without pandas."""
     pandas = optional_package("pandas", "pandas")
     return pandas.DataFrame(list_columns(events))
 
 
 def to_polars(events: Any) -> Any:
-    """Return a polars DataFrame of list_columns; shapes and stacks become JSON text."""
+    """Return a polars DataFrame of list_columns, with shapes and stacks as JSON text.
+
+    Raises errors.UnavailableError without polars.
+    """
     polars = optional_package("polars", "polars")
     return polars.DataFrame(_uniform(list_columns(events)))
 
 
 def to_arrow(events: Any) -> Any:
-    """Return a pyarrow Table of list_columns; shapes and stacks become JSON text."""
+    """Return a pyarrow Table of list_columns, with shapes and stacks as JSON text.
+
+    Raises errors.UnavailableError without pyarrow.
+    """
     pyarrow = optional_package("pyarrow", "arrow")
     return pyarrow.table(_uniform(list_columns(events)))
 
@@ -153,8 +163,8 @@ def _uniform(columns: dict[str, Any]) -> dict[str, Any]:
 def export_csv(events: Any, path: str | os.PathLike[str]) -> None:
     """Write list_columns as CSV with a header line; gzip if the path ends in .gz.
 
-    NUL characters are written as their symbol U+2400: CSV readers stop at NUL, and so does Python's
-    writer before 3.11.
+    NUL characters are written as their symbol U+2400, because CSV readers and, before 3.11, Python's own
+    writer stop at NUL. Raises errors.IoError if the file cannot be written.
     """
     columns = {
         name: [v.replace("\0", "\u2400") if v else v for v in values]
@@ -169,7 +179,10 @@ def export_csv(events: Any, path: str | os.PathLike[str]) -> None:
 
 
 def export_json(events: Any, path: str | os.PathLike[str]) -> None:
-    """Write list_columns as a JSON array of objects, one per line; NaN and infinities as null."""
+    """Write list_columns as a JSON array of objects, one per line; NaN and infinities as null.
+
+    Raises errors.IoError if the file cannot be written.
+    """
     columns = list_columns(events)
     rows = zip(*(_python_values(c) for c in columns.values()), strict=True)
     with atomic_text(path) as file:
@@ -189,7 +202,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return encodable_text(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value

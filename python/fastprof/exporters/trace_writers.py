@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write any EventTable as a Chrome or Perfetto trace, with the native writers that sessions use."""
+"""Write any EventTable as a Chrome or Perfetto trace, with the native writers of sessions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
 
 
 def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
-    """Write a table in Perfetto's format, gzip for .gz. Otherwise like write_chrome_trace."""
+    """Write a table in Perfetto's format, compressed with gzip if `path` ends in .gz. Rows may be in any order.
+
+    Raises errors.IoError if the file cannot be written.
+    """
     write_perfetto_capture(capture_of_table(table), path)
 
 
@@ -122,7 +125,8 @@ def _json(value: Any) -> str:
 def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _core.Capture:
     """Return a native capture of the rows: grouped by track, in begin order, parents first.
 
-    counter_names: names of the perf counters in the payload of a table made by a session.
+    counter_names: names of the perf counters in the payload of a table made by a session. Raises
+    errors.ValueError if the arguments of the rows are too large for a capture.
     """
     order, parent = _arrangement(table)
     site, sites = _sites(table, order)
@@ -164,9 +168,9 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
 
 
 def _process_names(table: EventTable) -> dict[int, str]:
-    """Return the names of processes that the metadata of a profile with follow_children has."""
+    """Return process names by pid, from the metadata of a profile with follow_children."""
     processes = table.metadata.get("processes")
-    if not isinstance(processes, list):  # a table read from a file may have anything there
+    if not isinstance(processes, list):  # the metadata of a file may contain any value here
         return {}
     known = [each for each in processes if isinstance(each, dict)]
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backing files of profiles: the first bytes. Everything else of the format is native, see docs/backing_file.md."""
+"""Signature of backing files of profiles. Native code reads the rest of the format: see docs/backing_file.md."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ All numbers are little-endian. A file is::
 
 Header members: "rows"; "blocks": [{"name", "dtype", "count", "offset", "crc32"}], offset counted
 from the end of the padded header; "sites": {field: [value per site]}; "tracks": [[id, pid, tid,
-name, alive]], for a task followed by the id of its thread's track, for the queue of a
-plug-in's device by -1 and the device's kind; "strings"; "coded":
-{column: [values]}; "kernel_names"; "scalars"; "dropped";
-"metadata". Blocks are named "column:<name>", "codes:<name>", "kernels:<field>", "payload_words";
-their dtypes are NumPy's names. A block can be mapped with np.memmap(path, dtype, "r", offset, count).
+name, alive]], with one more element for a task (the id of its thread's track) and two more for the
+queue of a plug-in's device (-1 and the device's kind); "strings"; "coded": {column: [values]};
+"kernel_names"; "scalars"; "dropped"; "metadata". Blocks are named "column:<name>", "codes:<name>",
+"kernels:<field>", "payload_words"; their dtypes are NumPy's names. A block can
+be mapped with np.memmap(path, dtype, "r", offset, count).
 Values of coded columns, strings and metadata are JSON as encoded by `encode_value`.
 """
 
@@ -74,7 +74,8 @@ def encode_value(value: Any, depth: int = 0) -> Any:
     """
     if depth > _MAX_DEPTH:
         raise errors.ValueError(
-            f"cannot save a value that is nested more than {_MAX_DEPTH} levels deep"
+            f"cannot save a value that is nested more than {_MAX_DEPTH} levels deep. Save it as text, such"
+            " as its repr()."
         )
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is str:
@@ -142,4 +143,6 @@ def _tagged(tag: str, content: Any) -> Any:
             return {decode_value(key): decode_value(item) for key, item in content}
     except (TypeError, ValueError) as error:
         raise errors.FormatError(f"malformed value with the tag {tag!r}: {error}") from None
-    raise errors.FormatError(f"unknown tag {tag[:40]!r} of a value")
+    raise errors.FormatError(
+        f"unknown tag {tag[:40]!r} of a value: the file is damaged, or a newer fastprof wrote it"
+    )

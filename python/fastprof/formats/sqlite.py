@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an SQLite database begins (https://www.sqlite.org/fileformat.html, section 1.3)."""
+"""Signature of an SQLite database (https://www.sqlite.org/fileformat.html, section 1.3)."""
 
 __all__ = ["SQLITE_MAGIC"]
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fastprof's own trace writers put into a trace, so that its readers can recognise it.
+"""Marks by which fastprof's readers recognise the traces of its own writers.
 
-WRITER_MEMBERS: top-level members of Chrome's form (csrc/include/fastprof/export/chrome_trace.hpp).
-EXTRA_LANE: names of the additional lanes of a thread or task (export/track_layout.hpp).
+WRITER_MEMBERS: top-level members of a Chrome trace (csrc/include/fastprof/export/chrome_metadata.hpp).
+EXTRA_LANE: matches names of the additional lanes of a thread or task (export/track_layout.hpp); group 1 is the
+name of the thread or task.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importers: read trace files. Files are untrusted: errors name the place, and memory is bounded."""
+"""Importers: read trace files into tables. Files are untrusted: errors name the place, and memory is bounded."""
 
 from fastprof.importers.any_format import load
 

@@ -30,11 +30,12 @@ def load(
     mmap: bool = False,
     salvage: bool = False,
 ) -> EventTable:
-    """Read a trace file: fastprof's own format, Chrome/Kineto JSON, Perfetto track events, or an SQLite database of
-    nvprof or Nsight Systems (load_nsys()).
+    """Read a trace file of any known format, which is detected from the content; each may be gzipped.
 
-    path: a path, or a binary file object open for reading, such as sys.stdin.buffer. The content
-    decides the format; each may be gzipped.
+    Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, and SQLite databases of nvprof and of Nsight
+    Systems (load_nsys()).
+
+    path: a path, or a binary file object open for reading, such as sys.stdin.buffer.
     max_bytes: limit of the file's size (16 GB). max_decompressed_bytes: limit of the bytes read from
     a gzipped file (16 GB). max_memory_bytes: limit of the memory used for reading, by an upper
     estimate (4 GiB).
@@ -44,7 +45,7 @@ def load(
 
     Returns an EventTable; EventList.from_table(table) has the methods of a profile's events.
     metadata["format"] is the format; metadata["skipped_events"] and ["skipped_packets"] count by kind
-    what was not read; metadata also holds the top-level members of JSON traces.
+    the events and packets that were not read; metadata also contains the top-level members of JSON traces.
 
     Raises errors.IoError if the file cannot be read and errors.FormatError, naming the place, if it is
     malformed or exceeds a limit. Nothing in the file is executed.

@@ -66,7 +66,8 @@ def check_indices(table: EventTable, where: str) -> None:
 def _check_payload(table: EventTable, where: str) -> None:
     words = 0 if table.payload_words is None else len(table.payload_words)
     by_site = np.array([len(types) for types in table.sites.field("arg_types")], np.int64)
-    for first in range(0, len(table), _PIECE_ROWS):  # in pieces: temporary arrays are small
+    # In pieces, so that temporary arrays stay small.
+    for first in range(0, len(table), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         payload = table.column("payload")[piece].astype(np.int64)
         need = by_site[table.column("site")[piece]] if len(by_site) else np.zeros_like(payload)

@@ -51,7 +51,7 @@ DEVICE_CATEGORIES = {
     "hpu_op": DeviceType.HPU,
 }
 
-# Args that become columns: name, column, value of rows without one.
+# Args that become columns of numbers: name, column, value of rows without the arg.
 NUMBERS = (
     ("Sequence number", "sequence_nr", -1),
     ("Fwd thread id", "fwd_thread", -1),
@@ -93,7 +93,7 @@ TEXTS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
 
 
 def as_int(value: Any) -> int | None:
-    """Return a 64-bit integer, or text of one, as int; None for anything else."""
+    """Return an integer of at most 64 bits, or its decimal text, as int; None for anything else."""
     if isinstance(value, str) and len(value) <= 20:
         try:
             value = int(value)
@@ -103,7 +103,7 @@ def as_int(value: Any) -> int | None:
 
 
 def keeps_number(column: str, number: Any) -> Any:
-    """Return whether an arg's number belongs into its column; `number` may be an array."""
+    """Return whether an arg's number is a valid value of its column; `number` may be an array."""
     if column == "node_id":
         return (number >= -_INT32) & (number < _INT32)
     # Kineto numbers threads from 1 and writes 0 for "no forward thread".

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQLite databases of other profilers: which of them one is, and the public functions that read them."""
+"""SQLite databases of other profilers: detection of the profiler, and the public functions that read them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["load_nsys", "load_nvprof_ranges", "read_database"]
 
 
 def read_database(source: Source) -> EventTable:
-    """Return the events of a database of nvprof or Nsight Systems; errors.FormatError for another one."""
+    """Return the events of a database of nvprof or Nsight Systems. Raises errors.FormatError for others."""
     with SqliteFile(source) as database:
         if is_nsys(database):
             return read_nsys(database)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convert microseconds of JSON texts to ns exactly, although json decodes them to the nearest double.
 
-A time since 1970 in us lies between doubles that are 0.25 us apart. A double therefore decides the ns
-only if no decimal that it is the nearest double of could round to another ns; otherwise the event is
-decoded a second time, with exact_json(). Ties go to the even ns. csrc/core/trace_rows/numbers.hpp
-(parse_us) converts alike.
+Doubles near a time since 1970 in us are 0.25 us apart. A double therefore determines the ns only if all decimals
+of which it is the nearest double round to the same ns; otherwise the event is decoded a second time, with
+exact_json(). Ties go to the even ns. csrc/core/trace_rows/numbers.hpp (parse_us) has the same result.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Array: TypeAlias = NDArray[Any]
 _NS = decimal.Decimal("0.001")
 _CONTEXT = decimal.Context(prec=40, rounding=decimal.ROUND_HALF_EVEN)
 _MOST_US = 1e18
-# In ns per spacing of doubles: 500 for half a spacing in us, and as much for the arithmetic.
+# Uncertainty of a time, in ns per spacing of doubles in us: 500 for half a spacing, and as much for the arithmetic.
 _DOUBT = 1000.0
 
 
 def exact_json(text: str | bytes) -> Any:
-    """Decode JSON text with Decimal in the place of float. Raises what json.loads() raises."""
+    """Decode JSON text with Decimal instead of float. Raises the exceptions of json.loads()."""
     return json.loads(text, parse_float=_number)
 
 
@@ -61,7 +60,7 @@ def ns_of_double(us: float) -> int | None:
 
 
 def ns_of_doubles(us: Array) -> tuple[Array, Array]:
-    """Return (ns, whether the ns is decided) of many, as ns_of_double() does. us: within +-4e15."""
+    """Return (ns, whether the double determines the ns) of an array, as ns_of_double() does. us: within +-4e15."""
     whole = np.trunc(us)
     rest = (us - whole) * 1000
     nearest = np.rint(rest)

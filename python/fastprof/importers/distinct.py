@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distinct values of integer columns, by a table instead of a sort where their range is small."""
+"""Distinct values of integer columns: by a table of flags if their range is small, else by a sort."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventColumns: adds the events that the native scanner reads from a Chrome trace to a table, as arrays."""
+"""EventColumns: adds the events that the native scanner read to a table, as arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof import _core
+from fastprof.base.native_numbers import ArgType
 from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
 from fastprof.importers.chrome_args import (
     DEVICE_CATEGORIES,
@@ -25,7 +26,7 @@ from fastprof.importers.chrome_args import (
     launches_kernels,
     range_state,
 )
-from fastprof.importers.kernel_links import DeviceRows
+from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import Site
@@ -39,8 +40,10 @@ OP_CATEGORY = "cpu_op"
 _LINKS = ("External id", "device", "stream")
 _STATE_VALUES = (None, True, False, None)  # of the store's two bits a state; 0 is absent
 _SCOPES = (USER_SCOPE, int(RecordScope.FUNCTION), int(RecordScope.BACKWARD_FUNCTION))
-_RANGES = "XB"  # phases of the store's sites: complete, and begun
-_COUNTERS = {"C": 0, "D": 2}  # ArgType of the value: integer, double
+_RANGES = "XB"  # phases of the store's sites that are ranges: complete, and begun
+_TEXT_PLACES = 100  # place of the first column of texts, after all columns of numbers
+# Type of a counter's value, by phase.
+_COUNTERS = {"C": int(ArgType.INT64), "D": int(ArgType.FLOAT64)}
 _KINDS = {
     "i": EventKind.MARK,
     "s": EventKind.FLOW_BEGIN,
@@ -48,13 +51,18 @@ _KINDS = {
     "C": EventKind.COUNTER,
     "D": EventKind.COUNTER,
 }
+# Stands for a member that an event lacks. (A device of this number would be one of none.)
+_ABSENT = -(1 << 63)
 # Upper bound of the bytes per row beside the rows of the builder: args, and links to devices.
 _ROW_BYTES = 40
 _SITE_BYTES = 400
 
 
 def trace_conventions(other_pid: int = -1) -> _core.TraceConventions:
-    """Return the names of args that become columns. other_pid: process whose events the scanner leaves."""
+    """Return the names of args that become columns, for the native scanner.
+
+    other_pid: process whose events the scanner does not interpret.
+    """
     numbers = [key for key, _, _ in NUMBERS]
     return _core.TraceConventions(
         numbers=[*numbers, *_LINKS],
@@ -69,7 +77,7 @@ def trace_conventions(other_pid: int = -1) -> _core.TraceConventions:
 
 
 class ArgTexts(Sequence[str]):
-    """Args of rows as JSON text, composed and decoded when accessed; after them, texts of other rows."""
+    """Args of rows as JSON text, made when accessed; then the texts of rows that were not scanned."""
 
     are_texts = True  # check_values() need not decode them
 
@@ -103,13 +111,16 @@ class EventColumns:
         devices: DeviceRows | None,
         scopes: ScopeRule,
     ) -> None:
-        """devices: None if tracks are those of `rows` already and device work is not linked."""
+        """Add rows of `store` to `rows`, with the scopes of `scopes` and device work in `devices`.
+
+        devices: None if blocks have track indices of `rows` and device work is not linked.
+        """
         self.store = store
         self.places: dict[tuple[str, str, int], int] = {("", "", 0): 0}  # source location -> number
         self._rows = rows
         self._devices = devices
         self._scopes = scopes
-        self._backward = 0  # backward names of the store that the rule has
+        self._backward = 0  # number of the store's backward names that were passed to the rule
         # By site code of the store: site and kind of the rows, flags, device type or -1, launches.
         self._site = array("I")
         self._kind = array("B")
@@ -126,7 +137,7 @@ class EventColumns:
         return self.store.bytes + own
 
     def args_texts(self, others: Sequence[str]) -> Sequence[str]:
-        """Return the values of the column metadata_json."""
+        """Return the values of the column metadata_json. others: texts of rows that were not scanned."""
         return ArgTexts(self.store, others)
 
     def share_backward_names(self) -> None:
@@ -146,9 +157,9 @@ class EventColumns:
         if begin == end:
             return
         site_codes, track_codes = block.site[begin:end], block.track[begin:end]
-        self._know_sites(int(site_codes.max()) + 1)
+        self._extend_sites(int(site_codes.max()) + 1)
         if self._devices is not None:
-            self._know_tracks(int(track_codes.max()) + 1)
+            self._extend_tracks(int(track_codes.max()) + 1)
         first, size = len(self._rows), end - begin
         payload = np.full(size, NO_PAYLOAD, np.uint32)
         flow_rows, ids = _part(block.flow, begin, end)
@@ -190,10 +201,10 @@ class EventColumns:
         ):
             rows, values = _part(block.sparse[offset + place], begin, end)
             if len(rows):
-                found.append((int(rows[0]), 100 + place, column, rows, values, decode))
+                found.append((int(rows[0]), _TEXT_PLACES + place, column, rows, values, decode))
         # In order of the first row, so that columns are created in the order of the file.
         for _, place, column, rows, values, more in sorted(found, key=lambda entry: entry[:2]):
-            if place < 100:
+            if place < _TEXT_PLACES:
                 self._rows.put_rows(column, first + rows, values, more)
             else:
                 self._put_texts(column, first + rows, values, more)
@@ -217,26 +228,26 @@ class EventColumns:
     ) -> None:
         size, offset = end - begin, len(NUMBERS)
 
-        def dense(place: int) -> Array:
-            values = np.zeros(size, np.int64)
+        def dense(place: int, absent: int) -> Array:
+            values = np.full(size, absent, np.int64)
             rows, numbers = _part(block.sparse[offset + place], begin, end)
             values[rows] = numbers
             return values
 
         sites = block.site[begin:end]
         types = np.frombuffer(self._device, np.int8)[sites]
-        on_device = (types >= 0) & (block.has_args[begin:end] != 0)
-        rows = np.flatnonzero(on_device)
+        rows = np.flatnonzero(types >= 0)
         if len(rows):
-            index = dense(1)[rows] & 0x7FFFFFFF
-            devices.add_devices(first + rows, types[rows], index, dense(2)[rows])
+            index = dense(1, _ABSENT)[rows]
+            index = np.where(index == _ABSENT, NO_DEVICE, index & 0x7FFFFFFF)
+            devices.add_devices(first + rows, types[rows], index, dense(2, 0)[rows])
         rows, external = _part(block.sparse[offset], begin, end)
         is_range = np.frombuffer(self._launches, np.uint8)[sites[rows]]
         linked = (external > 0) & (is_range != 2)
         if linked.any():
             devices.add_links(first + rows[linked], external[linked], is_range[linked].astype(bool))
 
-    def _know_sites(self, count: int) -> None:
+    def _extend_sites(self, count: int) -> None:
         for code in range(len(self._site), count):
             name_code, category_code, phase, scope, state, place = self.store.site(code)
             name = json.loads(self.store.text(name_code))
@@ -265,7 +276,7 @@ class EventColumns:
             # 2: not a complete event, so no link
             self._launches.append(launches_kernels(category) if phase == "X" else 2)
 
-    def _know_tracks(self, count: int) -> None:
+    def _extend_tracks(self, count: int) -> None:
         for code in range(len(self._track), count):
             key = self.store.track(code)
             self._track.append(self._rows.track_of(key, *key))
@@ -281,7 +292,6 @@ class BlockColumns:
         self.site = block.take_site()
         self.track = block.take_track()
         self.args = block.take_args()
-        self.has_args = block.take_has_args()
         self.flow = block.take_flow()
         self.sparse = block.take_sparse()
 

@@ -158,8 +158,8 @@ class JsonStream:
         """Decode many values of an array at once: from the cursor to about the last buffered "ph".
 
         The cursor must be at the begin of a value; afterwards it is at the comma after the last one
-        returned. Returns [] if the caller must use value() instead. The cut is guessed: if the text
-        between brackets decodes as whole values, the guess was right, since JSON is unambiguous.
+        returned. Returns [] if the caller must use value() instead. The end is a guess: if the text up to
+        it decodes as an array, the guess was right, because JSON is unambiguous.
         """
         if not self._batches or not self.peek():
             return []
@@ -179,7 +179,7 @@ class JsonStream:
         return found
 
     def back_to(self, index: int) -> None:
-        """Move the cursor behind value number `index` of the last events()."""
+        """Move the cursor to the end of value number `index` of the last events()."""
         self._at = self._batch_at
         for _ in range(index):
             self.value()

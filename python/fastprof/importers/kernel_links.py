@@ -11,7 +11,10 @@ import numpy as np
 from fastprof.model.columns import SparseValues
 from fastprof.model.table import EventTable, KernelTable
 
-__all__ = ["DeviceRows", "link_kernels"]
+__all__ = ["NO_DEVICE", "DeviceRows", "link_kernels"]
+
+# Device index of rows whose args name no device: that of their track, whose pid it is.
+NO_DEVICE = -1
 
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset", "hpu_op", "mtia_ccp_events")
 
@@ -64,7 +67,7 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     size = len(table)
     device_rows, types, indices, streams = rows.devices
     if len(device_rows):
-        indices, streams = _of_annotations(table, device_rows, indices, streams)
+        indices, streams = _of_tracks(table, device_rows, indices, streams)
         resources = table.tracks.ids[table.column("track")]
         resources[device_rows] = streams
         columns["device_resource_id"] = resources
@@ -84,11 +87,11 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     return table.with_columns(columns, kernels=kernels) if columns else table
 
 
-def _of_annotations(table: EventTable, rows: Any, indices: Any, streams: Any) -> tuple[Any, Any]:
-    """Return devices and streams with those of annotations, whose args name neither: of their tracks."""
+def _of_tracks(table: EventTable, rows: Any, indices: Any, streams: Any) -> tuple[Any, Any]:
+    """Return (device indices, streams), with those of rows whose args contain neither, from their tracks."""
     categories = table.sites.field("category")
     by_site = np.array([category == "gpu_user_annotation" for category in categories], bool)
-    chosen = by_site[table.column("site")[rows]]
+    chosen = by_site[table.column("site")[rows]] | (indices == NO_DEVICE)
     if not chosen.any():
         return indices, streams
     track = table.column("track")[rows[chosen]]
@@ -126,12 +129,11 @@ def _kernels(
 
 
 def _last_rows(launching: SparseValues, wanted: Any) -> Any:
-    """Return for each wanted id > 0 the last row that has it, -1 for none; ids of `launching` are positive."""
+    """Return the last row of each wanted id, -1 for none and for id 0. Ids of `launching` are positive."""
     rows, ids = launching.rows, launching.values
     most = int(ids.max())
-    if (
-        most <= 4 * launching.size + 1024
-    ):  # a table by id: an assignment keeps the last of equal ids
+    if most <= 4 * launching.size + 1024:
+        # A table by id: an assignment keeps the last of equal ids.
         row_of = np.full(most + 1, -1, np.int64 if launching.size >> 31 else np.int32)
         row_of[ids] = rows
         return np.where(wanted <= most, row_of[np.minimum(wanted, most)], -1)

@@ -23,9 +23,9 @@ Array: TypeAlias = NDArray[Any]
 
 
 class HostRows(NamedTuple):
-    """Rows of threads, all of one category and kind. Arrays are int64 of one length.
+    """Rows of threads, all of one category and kind. Arrays are int64 of equal length.
 
-    name: index into `names`. correlation: of calls of the runtime; 0: none.
+    name: index into `names`. correlation: id shared by a call of the runtime and its work; 0: none.
     """
 
     category: str
@@ -58,10 +58,10 @@ class DeviceWork(NamedTuple):
 
 
 class NameCodes:
-    """Distinct names of a file that numbers its texts, and further ones that are not in it."""
+    """Codes of distinct names: texts that a file has numbered, and other texts."""
 
     def __init__(self, numbered: Mapping[int, str]) -> None:
-        """numbered: the file's texts. A number without one is named after itself."""
+        """numbered: the file's texts by number. A number without a text is named "string N"."""
         self.texts: list[str] = []
         self._numbered = numbered
         self._index: dict[str, int] = {}
@@ -103,11 +103,11 @@ def calls_of(call_correlation: Array, call_pid: Array, correlation: Array, pid: 
 
 
 def launch_table(host: Sequence[HostRows], work: Sequence[DeviceWork], **facts: Any) -> EventTable:
-    """Return the table. facts: arguments of EventTable.
+    """Return the table of host rows and device work. facts: other arguments of EventTable.
 
     Work is linked to the innermost range around the call that launched it, or to the call itself if no range
-    is around it, by external_id and linked_correlation_id, and as kernels of that row. errors.FormatError for rows
-    that end before they begin.
+    encloses it: by external_id and linked_correlation_id, and as kernels of that row. Raises errors.FormatError
+    for rows that end before they begin.
     """
     times = [(r.category, r.start_ns, r.end_ns) for r in host]
     times += [(w.category, w.start_ns, w.end_ns) for w in work]
@@ -134,10 +134,10 @@ def launch_table(host: Sequence[HostRows], work: Sequence[DeviceWork], **facts: 
         site.append(sites.of(rows.name, rows.names, rows.category, rows.kind))
         track.append(tracks_of(rows.pid, rows.tid, False))
         kind.append(np.full(len(rows.start_ns), rows.kind, np.uint8))
-    for done in work:
-        site.append(sites.of(done.name, done.names, done.category, 0, done.device))
-        track.append(tracks_of(done.device, done.stream, True))
-        kind.append(np.zeros(len(done.start_ns), np.uint8))
+    for each in work:
+        site.append(sites.of(each.name, each.names, each.category, 0, each.device))
+        track.append(tracks_of(each.device, each.stream, True))
+        kind.append(np.zeros(len(each.start_ns), np.uint8))
     columns: dict[str, Any] = {
         "start_ns": _joined([*(r.start_ns for r in host), *(w.start_ns for w in work)]),
         "end_ns": _joined([*(r.end_ns for r in host), *(w.end_ns for w in work)]),
@@ -192,15 +192,15 @@ def _joined(parts: Sequence[Array]) -> Array:
 
 
 def _args(work: Sequence[DeviceWork], first: int, size: int) -> dict[str, CodedColumn]:
-    if not any(done.args is not None for done in work):
+    if not any(each.args is not None for each in work):
         return {}
     codes, values = np.full(size, -1, np.int32), list[Any]()
-    for done in work:
-        end = first + len(done.start_ns)
-        if done.args is not None:
-            own = done.args.codes
+    for each in work:
+        end = first + len(each.start_ns)
+        if each.args is not None:
+            own = each.args.codes
             codes[first:end] = np.where(own >= 0, own + len(values), -1)
-            values += done.args.values
+            values += each.args.values
         first = end
     return {"metadata_json": CodedColumn(codes, tuple(values))}
 
@@ -215,14 +215,14 @@ def _linked(
     call = calls_of(
         correlation[calls],
         _joined([rows.pid for rows in host])[calls],
-        _joined([done.correlation for done in work]),
-        _joined([done.pid for done in work]),
+        _joined([each.correlation for each in work]),
+        _joined([each.pid for each in work]),
     )
     parent = EventTree.of(table).parent_rows()
     launching_of_call = np.where(parent[calls] == NO_PARENT, calls, parent[calls])
     launching = np.full(len(call), -1, np.int64)
     launching[call >= 0] = launching_of_call[call[call >= 0]]
-    device = _joined([done.device for done in work])
+    device = _joined([each.device for each in work])
     columns: dict[str, Any] = {
         "device_type": np.zeros(size, np.int16),
         "device_index": np.zeros(size, np.int32),
@@ -232,7 +232,7 @@ def _linked(
     }
     columns["device_type"][host_size:] = int(DeviceType.CUDA)
     columns["device_index"][host_size:] = device
-    columns["device_resource_id"][host_size:] = _joined([done.stream for done in work])
+    columns["device_resource_id"][host_size:] = _joined([each.stream for each in work])
     columns["external_id"][host_size:] = 0
     columns["linked_correlation_id"][host_size:] = launching + 1
     linked = np.flatnonzero(launching >= 0)

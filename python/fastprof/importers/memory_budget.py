@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MemoryBudget: limit of the memory that reading one trace may use."""
+"""MemoryBudget: bounds the memory that the reader of one trace uses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LEAST_PIECE_BYTES = 1 << 12
 
 
 class LimitError(errors.FormatError):
-    """A file exceeds a limit of the caller's, which is no damage."""
+    """A file exceeds a limit that the caller set. The file is not damaged."""
 
 
 class MemoryBudget:
-    """A limit in bytes of what a reader keeps, by its own estimates, not by measurement.
+    """Limit of the bytes that a reader keeps, by the reader's estimates.
 
-    The estimates are upper bounds of what a file can expand to, so the true size is lower. Raises
-    errors.FormatError if the limit is exceeded.
+    The estimates are upper bounds, so the true size is lower. Methods raise LimitError if the limit is exceeded.
+    where: path of the file, for messages. limit_bytes: positive.
     """
 
     def __init__(self, where: str, limit_bytes: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of fastprof's own files. Layout: formats/native_file.py."""
+"""Reader of fastprof's own trace files. Layout: formats/native_file.py."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def _read_blocks(
 
 def _array(source: Source, count: int, dtype: np.dtype[Any]) -> Array:
     """Read the next `count` values; fewer if the file ends early."""
-    if source.compressed:  # the header's size is not trusted: allocate only what is actually read
+    # The header is not trusted: allocate only the bytes that the file contains.
+    if source.compressed:
         data = bytearray(source.read(count * dtype.itemsize))
         whole = len(data) // dtype.itemsize
         return np.frombuffer(data, dtype, whole) if whole else np.empty(0, dtype)

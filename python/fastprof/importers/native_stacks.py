@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NativeStacks: the open slices of a Perfetto trace that the native scanner reads; as SliceStacks."""
+"""NativeStacks: SliceStacks for a Perfetto trace that the native scanner reads."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _INT64 = 1 << 63
 
 
 class NativeStacks:
-    """The open slices of all tracks; the scanner pairs what it reads itself, and what begin() and end() add."""
+    """The open slices of all tracks. The scanner pairs the slices that it reads and those of begin() and end().
+
+    Methods as in SliceStacks. sorted_: pair the events in finish(), in time order.
+    """
 
     def __init__(
         self, scanner: _core.PacketScanner, rows: TableBuilder, skipped: Counter[str], sorted_: bool
     ) -> None:
-        self.unfinished: set[int] = set()  # rows that stay unfinished although an end follows
+        self.unfinished: set[int] = set()  # rows that remain unfinished although an end follows
         self._scanner = scanner
         self._rows = rows
         self._skipped = skipped
@@ -91,14 +94,14 @@ class NativeStacks:
         put_args(self._rows, row, {**known, **args}, has_state=False)
 
     def apply(self) -> None:
-        """Store the ends that the scanner has found. Rows of its last block must be in the table."""
+        """Store the ends that the scanner has found in the rows, which the builder must contain."""
         rows, end_ns, finished = self._scanner.take_closings()
         if len(rows):
             np.frombuffer(self._rows.end, np.int64)[rows] = end_ns
             np.frombuffer(self._rows.flags, np.uint8)[rows[finished != 0]] |= FINISHED
 
     def finish(self, end_ns: int) -> None:
-        """Pair events that were kept; slices still open end at end_ns and stay unfinished."""
+        """Pair the kept events; slices that are still open end at end_ns and remain unfinished."""
         self._scanner.finish_slices(end_ns)
         self.apply()
         for tag, row in zip(*self._scanner.tagged, strict=True):

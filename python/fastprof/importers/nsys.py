@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQLite exports of Nsight Systems: NVTX, calls of CUDA and of the OS runtime, kernels, copies and fills.
 
-Tables and columns as "SQLite Schema Reference" of the Nsight Systems documentation lists them; what a
-version lacks is left out. Times are in ns since the session began; TARGET_INFO_SESSION_START_TIME tells when that
-was. A globalTid holds the process in bits 24 to 47 and the thread in bits 0 to 23.
+Tables and columns: "SQLite Schema Reference" of the Nsight Systems documentation; those that a version lacks are
+left out. Times are in ns since the begin of the session, which TARGET_INFO_SESSION_START_TIME contains. A globalTid
+contains the process in bits 24 to 47 and the thread in bits 0 to 23.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["is_nsys", "read_nsys"]
 
 Array: TypeAlias = NDArray[Any]
 
-# NVTX_EVENTS.eventType: marks, push/pop ranges, start/end ranges. Others name threads, categories, domains.
+# NVTX_EVENTS.eventType: marks, push/pop ranges, start/end ranges. Other types name threads, categories, domains.
 _MARK, _PUSH_POP, _START_END = 34, 59, 60
 _CALLS = (  # table, category
     ("CUPTI_ACTIVITY_KIND_RUNTIME", "cuda_runtime"),
@@ -43,7 +43,7 @@ _COPY_KINDS = {
     9: "Memcpy HtoH",
     10: "Memcpy PtoP",
 }  # CUpti_ActivityMemcpyKind
-# Args of kernels, with Kineto's names -> columns: three numbers, or those to be added.
+# Args of kernels, with Kineto's names -> columns: three columns make a list, one or two are added up.
 _KERNEL_ARGS = {
     "grid": ("gridX", "gridY", "gridZ"),
     "block": ("blockX", "blockY", "blockZ"),
@@ -70,7 +70,8 @@ def is_nsys(database: SqliteFile) -> bool:
 def read_nsys(database: SqliteFile) -> EventTable:
     """Return the file's events. Ranges that were open when the session ended, end at its last event.
 
-    metadata["skipped_events"] counts what was left out. errors.FormatError for a malformed file.
+    metadata["skipped_events"] counts the records that were left out. Raises errors.FormatError for a malformed
+    file.
     """
     if not is_nsys(database):
         raise errors.FormatError(
@@ -86,8 +87,8 @@ def read_nsys(database: SqliteFile) -> EventTable:
     ]
     work = [
         *_kernels(database, names),
-        *_moves(database, names, "MEMCPY"),
-        *_moves(database, names, "MEMSET"),
+        *_copies_or_fills(database, names, "MEMCPY"),
+        *_copies_or_fills(database, names, "MEMSET"),
     ]
     ends = [*(r.end_ns for r in host), *(w.end_ns for w in work)]
     last = max((int(end.max()) for end in ends if len(end)), default=0)
@@ -120,7 +121,7 @@ def _session_start(database: SqliteFile) -> int:
     return int(found[0]) if len(found) and 0 < found[0] < 1 << 62 else 0
 
 
-def _place(global_tid: Array) -> tuple[Array, Array]:
+def _pid_and_tid(global_tid: Array) -> tuple[Array, Array]:
     return global_tid >> 24 & 0xFFFFFF, global_tid & 0xFFFFFF
 
 
@@ -133,7 +134,7 @@ def _nvtx(
     start, kind, tid, end, text_id = database.integers(
         table, ("start", "eventType", "globalTid"), ("end", "textId"), absent=-1
     )
-    # A text stands in the row itself, or in StringIds.
+    # The text is in the row itself, or in StringIds.
     name = np.full(len(start), names.code(""), np.int64)
     has_id = text_id >= 0
     name[has_id] = names.codes(text_id[has_id])
@@ -156,7 +157,7 @@ def _nvtx(
         rows = np.flatnonzero(chosen)
         if not len(rows):
             continue
-        pid, thread = _place(tid[rows])
+        pid, thread = _pid_and_tid(tid[rows])
         found.append(
             HostRows(
                 category,
@@ -179,7 +180,7 @@ def _calls(database: SqliteFile, names: NameCodes, table: str, category: str) ->
     )
     if category != "cuda_runtime":
         correlation = np.zeros(len(start), np.int64)
-    return HostRows(category, start, end, names.codes(name), [], *_place(tid), correlation)
+    return HostRows(category, start, end, names.codes(name), [], *_pid_and_tid(tid), correlation)
 
 
 def _kernels(database: SqliteFile, names: NameCodes) -> list[DeviceWork]:
@@ -222,7 +223,7 @@ def _kernel_args(numbers: dict[str, Array], known: frozenset[str]) -> CodedColum
     return CodedColumn(codes.astype(np.int32), tuple(texts))
 
 
-def _moves(database: SqliteFile, names: NameCodes, what: str) -> list[DeviceWork]:
+def _copies_or_fills(database: SqliteFile, names: NameCodes, what: str) -> list[DeviceWork]:
     table = f"CUPTI_ACTIVITY_KIND_{what}"
     if not database.has(table):
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumberColumn: the numbers of an optional column while a trace is read; rows without one take no memory."""
+"""NumberColumn: an optional column of numbers while a trace is read; rows without a number take no memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _SPARSE_BYTES, _DENSE_BYTES = 12, 8  # a value
 
 
 class NumberColumn:
-    """Pairs of row and number as long as rows come in order, then an array with one number a row."""
+    """A sparse column (pairs of row and number) while rows are put in order, then an array with a number per row.
+
+    default: the value of rows without a number.
+    """
 
     def __init__(self, default: int) -> None:
         self.default = default
@@ -27,7 +30,7 @@ class NumberColumn:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes, or more."""
+        """Upper bound of the size in bytes."""
         return _SPARSE_BYTES * len(self._values)
 
     def put(self, row: int, value: int) -> None:
@@ -63,7 +66,7 @@ class NumberColumn:
             np.frombuffer(self._values, np.int64)[rows] = np.frombuffer(values, np.int64)
 
     def column(self, size: int) -> Any:
-        """Return the column for `size` rows; nothing can be put any more."""
+        """Return the column for `size` rows. Call last: numbers cannot be put afterwards."""
         if self._rows is not None and len(self._rows) * _SPARSE_BYTES < size * _DENSE_BYTES:
             rows, values = (
                 np.frombuffer(self._rows, np.uint32),
@@ -75,7 +78,7 @@ class NumberColumn:
 
 
 def extend_array(values: array[int], size: int, default: int) -> None:
-    """Extend an array to at least `size` values, in pieces, so that little memory is needed beside it."""
+    """Extend an array to at least `size` values, in pieces, so that temporary memory stays small."""
     while len(values) < size:
         missing = min(size - len(values), _PIECE_ROWS)
         values.frombytes(np.full(missing, default, values.typecode).tobytes())

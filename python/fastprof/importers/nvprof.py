@@ -79,8 +79,8 @@ def _read(database: SqliteFile) -> _Contents:
 def _ranges(database: SqliteFile) -> tuple[Array, Array, int]:
     """Return (id, begin, end, name) of ranges by begin, (time, name) of marks, and the number of ends without a begin.
 
-    A range is two markers of one id, the second without a name; a mark is one. errors.FormatError for an id
-    with more than one begin or end.
+    A range is two markers with one id, the second of which has no name; a mark is one marker. Raises
+    errors.FormatError for an id with more than one begin or end.
     """
     number, name, time = database.integers(_MARKER, ("id", "name", "timestamp"))
     begin, end = np.flatnonzero(name != 0), np.flatnonzero(name == 0)
@@ -100,10 +100,10 @@ def _ranges(database: SqliteFile) -> tuple[Array, Array, int]:
 
 
 def read_nvprof(database: SqliteFile) -> EventTable:
-    """Return ranges, launches and kernels as a table.
+    """Return ranges, launches and kernels as a table. Raises errors.FormatError for a malformed file.
 
-    Markers carry no thread in most files: ranges are on the thread of the launches if there is one only,
-    else on a track of their own.
+    Most files contain no thread of a marker: ranges are on the thread of the launches if all launches are on one
+    thread, else on a track of their own.
     """
     contents = _read(database)
     _, begin, end, name = contents.marker
@@ -148,11 +148,11 @@ def _metadata(contents: _Contents) -> dict[str, Any]:
 
 
 def nvprof_ranges(database: SqliteFile) -> EventTable:
-    """Return the ranges alone, each with the kernels whose launch lies strictly inside of it, in PyTorch's form.
+    """Return only the ranges, each with the kernels whose launch lies strictly inside of it, in PyTorch's form.
 
-    All are on thread 0 of process 0, by begin; `id` is the marker's. A range has its whole device time
-    (is_legacy), as ranges that contain it do. errors.FormatError as read_nvprof(), and for two launches of one
-    correlation id that lie in one range.
+    All are on thread 0 of process 0, by begin; `id` is the marker's. A kernel counts for every range around its
+    launch (is_legacy). Raises errors.FormatError for a malformed file, and for two launches with the same
+    correlation id in one range.
     """
     contents = _read(database)
     number, begin, end, name = contents.marker
@@ -160,7 +160,7 @@ def nvprof_ranges(database: SqliteFile) -> EventTable:
     kernel = contents.kernel
     if bool((end < begin).any()):
         raise errors.FormatError(f"{database.path}: a range ends before it begins")
-    # Launches that a range strictly encloses begin within it: a run of the launches by begin.
+    # The launches that begin inside of a range are consecutive among the launches by begin.
     order = np.argsort(start, kind="stable")
     start, stop, correlation = start[order], stop[order], correlation[order]
     first = np.searchsorted(start, begin, "right")
@@ -171,13 +171,13 @@ def nvprof_ranges(database: SqliteFile) -> EventTable:
     launch += np.repeat(first, count)
     inside = stop[launch] < end[range_of]
     range_of, launch = range_of[inside], launch[inside]
-    # Kernels by correlation id; a launch may have several (graphs), and none.
+    # Kernels by correlation id; a launch may have none or several (graphs).
     by_id = np.argsort(kernel[3], kind="stable")
     ids = kernel[3][by_id]
     low = np.searchsorted(ids, correlation[launch], "left")
     many = np.searchsorted(ids, correlation[launch], "right") - low
     database.check_memory(int(many.sum()) * _PAIR_BYTES)
-    _check_once(database, range_of, correlation[launch], number)
+    _require_distinct_ids(database, range_of, correlation[launch], number)
     row = np.repeat(range_of, many)
     at = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(low, many)
     chosen = by_id[at]
@@ -201,7 +201,9 @@ def nvprof_ranges(database: SqliteFile) -> EventTable:
     )
 
 
-def _check_once(database: SqliteFile, range_of: Array, correlation: Array, number: Array) -> None:
+def _require_distinct_ids(
+    database: SqliteFile, range_of: Array, correlation: Array, number: Array
+) -> None:
     order = np.lexsort((correlation, range_of))
     twice = (np.diff(range_of[order]) == 0) & (np.diff(correlation[order]) == 0)
     if bool(twice.any()):

@@ -114,15 +114,16 @@ class Clocks:
         self._snapshots += 1
 
     def set_last(self, key: int, last_ns: int) -> None:
-        """Set the last time in ns of a clock that counts up from event to event."""
+        """Set the last time in ns of an incremental clock."""
         domain = self._domains.get(key)
         if domain is not None:
             domain.last_ns = last_ns
 
     def conversion(self, key: int) -> tuple[int, bool, int, int, int, int] | None:
-        """Return how timestamps of a clock are converted near the last one; None if that is not simple.
+        """Return the conversion of a clock's timestamps near the last one; None if the scanner cannot apply it.
 
-        (unit in ns, whether it counts up, last ns, first ns, end ns, offset in ns to the trace's clock).
+        (unit in ns, whether the clock is incremental, its last time in ns, first ns and end ns of the times to
+        which the offset applies, offset in ns to the trace's clock).
         """
         domain = self._domains.get(key)
         unit_ns, counts, last_ns = 1, False, 0
@@ -156,7 +157,7 @@ class Clocks:
         return self.at(key, time_ns)
 
     def at(self, key: int, time_ns: int) -> int | None:
-        """Convert an absolute time in ns of a clock to the trace's clock; None as above."""
+        """Convert an absolute time in ns of a clock to the trace's clock; None if no snapshot relates them."""
         if key == self.trace_clock:
             return time_ns
         path = self._paths[key] if key in self._paths else self._find_path(key)

@@ -56,7 +56,7 @@ _SESSION = "fastprof session"
 
 
 class PlainEvent(NamedTuple):
-    """A begin or end event without any further content; reusable for equal messages."""
+    """A begin or end event without any other content, so that its decoding can be reused for equal messages."""
 
     is_end: bool
     key: Hashable
@@ -92,7 +92,7 @@ class TrackEvents:
         event = TrackEvent(time_ns, size_bytes=32 * len(data))
         event.name = self._name(sequence, found, legacy)
         event.category = self._category(sequence, found)
-        thread = self._place(sequence, found, legacy, event)
+        thread = self._set_track(sequence, found, legacy, event)
         if kind == EventType.SLICE_END and found.keys() <= _PLAIN_END:
             target.end(event)
             return PlainEvent(True, event.key)
@@ -149,7 +149,7 @@ class TrackEvents:
             names += [text(category) for category in found[Event.CATEGORIES]]
         return names[0] if len(names) == 1 else ",".join(names)
 
-    def _place(
+    def _set_track(
         self,
         sequence: Sequence,
         found: dict[int, Any],
@@ -164,9 +164,8 @@ class TrackEvents:
             known = tracks.known.get(uuid)
             return (known.pid or 0, known.tid) if known is not None else (0, 0)
         thread = legacy_thread(legacy, sequence.pid, sequence.tid) if legacy else None
-        explicit = (
-            Event.TRACK_UUID in found and Event.TYPE in found
-        )  # track_uuid = 0: default track
+        # An explicit track_uuid of 0 means the default track.
+        explicit = Event.TRACK_UUID in found and Event.TYPE in found
         if thread is None and sequence.tid and not explicit:
             thread = (sequence.pid, sequence.tid)
         if thread is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Legacy phases of Perfetto's track events: Chrome events in protobuf form (TrackEvent.LegacyEvent)."""
+"""Decode legacy phases of Perfetto's track events: Chrome events in protobuf form (TrackEvent.LegacyEvent)."""
 
 from __future__ import annotations
 

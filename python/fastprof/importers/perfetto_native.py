@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NativeState: what the native scanner of Perfetto's packets and the reader of the other packets share."""
+"""NativeState: the state that the native scanner of Perfetto's packets shares with the reader of the other packets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["NativeState"]
 
 
 class NativeState:
-    """The scanner, and the functions that tell it what other packets have changed."""
+    """The scanner, and the functions that pass it the changes of state that other packets make."""
 
     def __init__(
         self, rows: TableBuilder, skipped: Counter[str], scopes: ScopeRule, is_sorted: bool
@@ -36,13 +36,13 @@ class NativeState:
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory used, in bytes."""
-        store = self.scanner.store.bytes  # which the columns count, too
+        store = self.scanner.store.bytes  # the columns count these bytes, too
         return self.scanner.bytes - store + self.columns.estimate_bytes()
 
     # ---- rows ----------------------------------------------------------------------------------
 
     def scan(self, data: bytes, at: int, most: int, flows: FlowLinks) -> _core.ScannedPackets:
-        """Scan packets from data[at] and add their rows to the table; return the block."""
+        """Scan packets from data[at] and add their rows to the table; return the block. most: bytes of a packet."""
         block = self.scanner.scan(data, at, len(self._rows), most)
         if block.rows:
             columns = BlockColumns(block)
@@ -57,7 +57,7 @@ class NativeState:
     # ---- state ---------------------------------------------------------------------------------
 
     def set_track(self, uuid: int, track: int, known: Descriptor | None) -> None:
-        """Share the table's track of a uuid, and the counter that it is."""
+        """Share the table's track of a uuid, and whether it is a counter. known: its descriptor."""
         self.scanner.set_place(uuid, self.stacks.code(uuid), track)
         if (
             known is not None
@@ -70,7 +70,7 @@ class NativeState:
             self.scanner.forget_counter(uuid)
 
     def set_sequence(self, sequence: Sequence, tracks: Tracks) -> None:
-        """Share what the packets of a sequence refer to, except for texts."""
+        """Share the state of a sequence to which its packets refer, except for texts."""
         track = tracks.place(sequence.pid, sequence.tid)
         stack = -1
         if track is not None:
@@ -87,7 +87,8 @@ class NativeState:
 
     def time_ns(self, clocks: Clocks, key: int, timestamp: int) -> int | None:
         """Convert a timestamp as Clocks.trace_time_ns(), and share the conversion."""
-        if key >= 1 << 64:  # a clock of a sequence with a huge number, which the scanner leaves
+        # The scanner does not read clocks of sequences with huge numbers.
+        if key >= 1 << 64:
             return clocks.trace_time_ns(key, timestamp)
         running = self.scanner.clock_ns(key)
         if running is not None:
@@ -104,7 +105,7 @@ class NativeState:
         self.scanner.set_location(sequence, iid, places.setdefault(location, len(places)))
 
     def pull_clocks(self, clocks: Clocks) -> None:
-        """Return the clocks that count up to `clocks`; the scanner forgets all clocks."""
+        """Copy the last times of incremental clocks from the scanner to `clocks`; the scanner forgets all clocks."""
         for key, last_ns in self.scanner.running_clocks():
             clocks.set_last(key, last_ns)
         self.scanner.forget_clocks()

@@ -24,15 +24,15 @@ __all__ = ["PacketReader"]
 
 _TIMESTAMP_TAG = b"\x40"  # field 8, a varint
 _MOST_KNOWN = 1 << 14
-# Stops of the native scanner, and how many of the first kind are tolerated among few packets.
+# Why the native scanner stopped: at a packet that must be interpreted here, or at bytes that it cannot read.
 _OTHER, _REFUSED = 1, 2
-_MOST_STOPS = 1000
+# Beyond so many stops of the first kind, a trace with a stop per 4 packets is read without the scanner.
+_MAX_STOPS = 1000
 _NOT_PACKETS = "compressed packets contain fields other than packets"
 _MAX_PACKET_BYTES = 64 << 20
 _ENTRY_BYTES = 1000
-_STATE_BYTES_A_BYTE = (
-    40  # estimate of memory per byte; an interned name takes at least 6 bytes in the file
-)
+# Estimate of memory per byte of state; an interned name takes at least 6 bytes in the file.
+_STATE_BYTES_A_BYTE = 40
 _ZLIB_OR_GZIP = 47  # wbits of zlib: detect zlib or gzip by the header
 _STATE = frozenset(
     {
@@ -107,7 +107,7 @@ class PacketReader:
         return self.target.estimate_bytes() + self.state_bytes + _ENTRY_BYTES * entries
 
     def finish_reading(self) -> None:
-        """Complete the rows after the last packet, except for slices that are open or kept."""
+        """Complete the rows after the last packet, except for slices that are open or that finish() will pair."""
         if self.native is not None:
             self.native.stacks.apply()
 
@@ -141,10 +141,10 @@ class PacketReader:
             target.stacks.begin(plain.key, time_ns, row)
 
     def scan(self, data: bytes, where: str, offset: int) -> int:
-        """Read whole packets at the begin of `data` with the native scanner; return the number of bytes.
+        """Read whole packets at the begin of `data` with the native scanner; return the number of bytes read.
 
-        Stops where the scanner refuses, or is slow (can_scan is False then). offset: of data in the file
-        `where`, for errors.
+        Stops at bytes that the scanner cannot read, and in a trace for which it is slow; can_scan is False then.
+        where, offset: path of the file and offset of `data` in it, for errors.
         """
         assert self.native is not None
         at = 0
@@ -165,14 +165,14 @@ class PacketReader:
             at += block.consumed
             self.source.budget.check(self.estimate_bytes())
             self.stops += block.stop == _OTHER
-            slow = self.stops > _MOST_STOPS and self.stops > self.packets // 4
+            slow = self.stops > _MAX_STOPS and self.stops > self.packets // 4
             if block.stop == _REFUSED or slow:
                 self.can_scan = False
             if block.stop != _OTHER or not self.can_scan:
                 return at
 
     def _share_parsed(self, native: NativeState, data: bytes) -> None:
-        """Process one packet, and share what it changes with the scanner."""
+        """Process one packet, and share the changes that it makes with the scanner."""
         names = len(self.target.scopes.backward_names)
         self._parse(data)
         if self._sequence is not None:
@@ -286,11 +286,11 @@ class PacketReader:
             )
         packets, self._is_nested = self.packets, True
         try:
-            self._inflated(trace)
+            self._nested_packets(trace)
         finally:
             self.packets, self._is_nested = packets, False
 
-    def _inflated(self, trace: bytes) -> None:
+    def _nested_packets(self, trace: bytes) -> None:
         done = self.scan(trace, "", 0) if self.native is not None and self.can_scan else 0
         for index, (number, content) in enumerate(fields(trace[done:])):
             packet = message(content)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventRows: adds the rows of Perfetto's track events, whichever encoding they had."""
+"""EventRows: adds the rows of Perfetto's track events, of current and legacy encodings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastprof.importers.chrome_args import ScopeRule, put_args, range_state
+from fastprof.base.native_numbers import ArgType
+from fastprof.importers.chrome_args import USER_SCOPE, ScopeRule, put_args, range_state
 from fastprof.importers.flow_links import FlowLinks, FlowStep
 from fastprof.importers.perfetto_sequence import SourceLocation
 from fastprof.importers.perfetto_tracks import Tracks
 from fastprof.importers.slice_stacks import SliceStacks
 from fastprof.importers.table_builder import FINISHED, TableBuilder
-from fastprof.model.sites import Site
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site
 from fastprof.model.table import EventKind
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EventRows", "TrackEvent"]
 
-_INT64, _FLOAT64 = 0, 2  # ArgType
-_INSTANT_KINDS = {"[memory]": EventKind.MEMORY, "[OutOfMemory]": EventKind.OUT_OF_MEMORY}
+_INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
+_INSTANT_KINDS = {
+    MEMORY_EVENT_NAME: EventKind.MEMORY,
+    OUT_OF_MEMORY_EVENT_NAME: EventKind.OUT_OF_MEMORY,
+}
 _NOWHERE: SourceLocation = ("", "", 0)
 
 
@@ -46,7 +50,10 @@ class TrackEvent:
 
 
 class EventRows:
-    """Adds rows, and keeps open slices and flows until their other end is read."""
+    """Adds rows to a TableBuilder, and keeps open slices and flows until their other end is read.
+
+    is_sorted: pair begins and ends after the last event, in time order. native: share state with the native scanner.
+    """
 
     def __init__(self, is_sorted: bool, native: bool = False) -> None:
         self.rows = TableBuilder()
@@ -72,7 +79,12 @@ class EventRows:
         return native + sum(part.estimate_bytes() for part in parts)
 
     def site(
-        self, event: TrackEvent, kind: int, scope: int = 7, allocator: str = "", **more: Any
+        self,
+        event: TrackEvent,
+        kind: int,
+        scope: int = USER_SCOPE,
+        allocator: str = "",
+        **more: Any,
     ) -> int:
         """Return the site of an event's row. allocator: of a memory report."""
         file, function, line = event.source

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Incremental state of one packet sequence: interned texts, defaults, the thread of older traces.
+"""Sequence: incremental state of one packet sequence: interned texts, defaults, the thread of older traces.
 
 Packets refer to state from earlier packets of the sequence, until the writer clears it. After a lost
 packet the state is invalid until it is cleared again.

@@ -36,13 +36,13 @@ def read_perfetto_trace(
     table cannot represent or that contradict others.
 
     native: read common packets with the native scanner, which gives the same table; only tests turn
-    it off. salvage: return what precedes the first damage, with its description in
+    it off. salvage: return the rows before the first damage, with its description in
     metadata["damage"]. Raises errors.FormatError with the offset of a damaged packet.
     """
     reader = PacketReader(source, native=native)
     _read(source, reader, salvage)
     if not reader.is_complete:
-        # Some events were out of order or preceded their clock's first snapshot: read again, with both known.
+        # Some events were out of order or preceded their clock's first snapshot: read again, with all snapshots.
         clocks = reader.clocks
         del reader
         source.rewind()
@@ -63,7 +63,7 @@ def _read(source: Source, reader: PacketReader, salvage: bool) -> None:
 
 
 def _scan(source: Source, reader: PacketReader) -> bytes:
-    """Read packets with the native scanner as far as it reads them; return what is left of the bytes read."""
+    """Read packets with the native scanner as far as possible; return the bytes that it did not consume."""
     data = b""
     while reader.can_scan:
         more = source.read(max(_PIECE_BYTES, len(data)))

@@ -167,7 +167,7 @@ class Tracks:
             pid = (owner.pid if owner is not None else 0) or 0
             name = track.name
             if track.is_thread or track.is_process:
-                name = name or self._old_name(track)
+                name = name or self._name_of_packet(track)
             elif not name and not track.is_counter:
                 name = self._first_event[uuid] or ("Default Track" if uuid == 0 else "")
             tid = thread.tid if thread is not None else 0
@@ -185,7 +185,8 @@ class Tracks:
         self.rows.tracks = [self.rows.tracks[index]._replace(id=number[index]) for index in number]
         return {index: number[moved.get(index, index)] for index in set(self.rows.track)}
 
-    def _old_name(self, track: Descriptor) -> str:
+    def _name_of_packet(self, track: Descriptor) -> str:
+        """Return the name that a process or thread packet of an older trace gives a track; "" without one."""
         pid = track.pid or 0
         if track.is_process:
             return self.process_names.get(pid, "")
@@ -202,9 +203,9 @@ class Tracks:
         return found
 
     def _lane_of(self, uuid: int) -> int | None:
-        """Return the thread or task of which fastprof's writer made this an additional lane.
+        """Return the uuid of the thread or task whose additional lane this track is; None for other tracks.
 
-        None for any other track. A lane's name is that of its thread or task, and a number.
+        fastprof's writer names such a lane after its thread or task, with a number.
         """
         track = self.known.get(uuid)
         above = None if track is None else self.known.get(track.parent)
@@ -217,7 +218,7 @@ class Tracks:
         """Return (pid, name) of the trace's first process."""
         for track in self.known.values():
             if track.is_process:
-                return track.pid or 0, track.name or self._old_name(track)
+                return track.pid or 0, track.name or self._name_of_packet(track)
         for pid, name in self.process_names.items():
             return pid, name
         for track in self.known.values():

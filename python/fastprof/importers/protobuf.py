@@ -34,7 +34,10 @@ _FIXED32 = struct.Struct("<I")
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return (value, next position); FormatError if it is cut short or longer than 64 bits."""
+    """Decode the varint at data[at:end]; return (value, next position).
+
+    Raises errors.FormatError if it is truncated or longer than 10 bytes.
+    """
     value = shift = 0
     while at < end:
         byte = data[at]
@@ -49,7 +52,10 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield (field number, value) in order: int for varint and fixed fields, else bytes."""
+    """Yield (field number, value) in order: int for varint and fixed fields, else bytes.
+
+    Raises errors.FormatError for an invalid message.
+    """
     at, end = 0, len(data)
     while at < end:
         tag = data[at]
@@ -115,7 +121,7 @@ def signed(value: Any) -> int:
 
 
 def whole(value: Any) -> int:
-    """Return the value; FormatError unless it is a number."""
+    """Return a field's value, which must be a number. Raises errors.FormatError if it is bytes."""
     if type(value) is not int:
         raise errors.FormatError("expected a number, found bytes")
     return value
@@ -128,7 +134,7 @@ def real(value: Any) -> float:
 
 
 def message(value: Any) -> bytes:
-    """Return the value; FormatError unless it is bytes."""
+    """Return a field's value, which must be bytes. Raises errors.FormatError if it is a number."""
     if type(value) is not bytes:
         raise errors.FormatError("expected bytes, found a number")
     return value
@@ -144,8 +150,8 @@ def top_level_messages(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of each message in field `number` of a stream, read in pieces.
 
-    data: bytes before the source's position that were read but not consumed.
-    Raises errors.FormatError with the offset for any other field at the top level.
+    data: bytes before the source's position that were read but not consumed. Raises errors.FormatError with the
+    offset for any other field at the top level, and for a message that exceeds max_message_bytes.
     """
     expected = number << 3 | LENGTH
     at, passed = 0, source.offset - len(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SalvagedGzip: decompress a damaged gzip file up to the damage, to the byte."""
+"""SalvagedGzip: decompresses a damaged gzip file up to the last byte before the damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OUTPUT_BYTES = 1 << 20
 
 
 class SalvagedGzip:
-    """A readable stream that ends at the first damage. `damage` describes it; "" for none so far.
+    """A readable stream that ends at the first damage, which `damage` then describes; until then it is "".
 
     file: a binary file at the begin of the gzip data, which may have several members.
     """
@@ -80,7 +80,7 @@ class SalvagedGzip:
 
 
 def _up_to_damage(inflate: zlib._Decompress, data: bytes, most: int) -> bytes:
-    """Return what the bytes before the damage decompress to: feed them one by one."""
+    """Return the decompressed data of the bytes before the damage, which is found by feeding them one by one."""
     pieces: list[bytes] = []
     try:
         for i in range(len(data)):

@@ -39,7 +39,7 @@ class SliceStacks:
 
     def __init__(self, rows: TableBuilder, skipped: Counter[str], is_sorted: bool) -> None:
         self.in_order = True
-        self.unfinished: set[int] = set()  # rows that stay unfinished although an end follows
+        self.unfinished: set[int] = set()  # rows that remain unfinished although an end follows
         self._rows = rows
         self._skipped = skipped
         self._stacks: dict[Hashable, _Stack] = {}
@@ -132,7 +132,7 @@ class SliceStacks:
             rows.flags[row] |= FINISHED
 
     def finish(self, end_ns: int) -> None:
-        """Pair the kept events; slices still open end at end_ns and stay unfinished."""
+        """Pair the kept events; slices that are still open end at end_ns and remain unfinished."""
         log, self._log = self._log, None
         for time_ns, _, track, row, (name, category), args in sorted(
             log or (), key=lambda entry: entry[:2]

@@ -22,12 +22,12 @@ _PIECE_BYTES = 1 << 22
 
 
 class Source:
-    """A readable file. `offset` counts decompressed bytes. `budget` limits the readers' memory.
+    """A readable file. `offset`: decompressed bytes read so far. `budget`: limit of the readers' memory.
 
     file: a path, or a binary file object open for reading, which stays open; one that cannot seek (a
     pipe) is first copied to a temporary file. max_bytes, max_decompressed_bytes: limits of the file's
     size, as stored and decompressed. max_memory_bytes: limit of `budget`.
-    salvage: a damaged gzip file ends at the damage, which `damage` describes then.
+    salvage: a damaged gzip file ends at the damage, which `damage` then describes.
 
     Raises errors.IoError if the file cannot be opened or read and errors.FormatError if it exceeds a
     limit or its compression is damaged.
@@ -69,7 +69,10 @@ class Source:
         self.compressed = head == _GZIP
         self._file: BinaryIO = self._raw
         if self.compressed:
-            opened = SalvagedGzip(self._raw) if salvage else gzip.GzipFile(fileobj=self._raw)
+            # The mode is passed because a copy of a stream is open for writing, too.
+            opened = (
+                SalvagedGzip(self._raw) if salvage else gzip.GzipFile("", "rb", fileobj=self._raw)
+            )
             self._file = cast(BinaryIO, opened)
 
     def _seekable(self, stream: BinaryIO, max_bytes: int) -> BinaryIO:
@@ -125,7 +128,7 @@ class Source:
             )
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, fewer only at the end. Allocates only what is actually read."""
+        """Return up to `size` bytes, fewer only at the end. Allocates no more than the file contains."""
         if size <= _PIECE_BYTES:
             return self._read(size)
         pieces, wanted = [], size

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SqliteFile: tables of an SQLite database that was not written by fastprof, as columns of integers.
+"""SqliteFile: tables of another profiler's SQLite database, as columns of integers.
 
-The file is untrusted: it is opened for reading as it lies, nothing of its schema is run (views and triggers are not
-looked at), and each value is checked before it becomes a number of 64 bits.
+The file is untrusted: it is opened read-only, no code of its schema runs (views and triggers are ignored), and each
+value is checked before it becomes a 64-bit integer.
 """
 
 from __future__ import annotations
@@ -33,23 +33,28 @@ __all__ = ["SqliteFile"]
 Array: TypeAlias = NDArray[Any]
 
 _PIECE_BYTES = 1 << 22
-_CELL_BYTES = 48  # while a value is read: its number, and a part of its row's tuple
-_SCANNED_BYTES = 20  # a number that is read natively, with room for growth
+_CELL_BYTES = (
+    48  # memory of a value while SQLite reads it: the integer, and its part of the row's tuple
+)
+_SCANNED_BYTES = 20  # memory of a number that is read natively, with room for growth
 _MAX_NAME_CHARS = 4000
 
 
 class SqliteFile:
-    """An open database. Close it, or use it as a context; one thread."""
+    """An open database. Close it, or use it in a with block. Use on one thread."""
 
     def __init__(self, source: Source) -> None:
-        """Open the file; copies one that is compressed or no plain file. errors.FormatError if it is no database."""
+        """Open the file, or a temporary copy if it is compressed or has no path.
+
+        Raises errors.FormatError if it is not a database, errors.IoError if it cannot be copied.
+        """
         self._source = source
         self.path = source.path
         self._copy = ""
         path = self._path = source.path
         if source.compressed or not source.can_map:
             path = self._path = self._copy = _copy_of(source)
-        # immutable: no lock, no journal and no file beside it is touched.
+        # immutable: SQLite takes no lock and neither reads nor writes a journal.
         self._connection = sqlite3.connect(
             f"file:{pathname2url(os.path.abspath(path))}?mode=ro&immutable=1", uri=True
         )
@@ -80,7 +85,7 @@ class SqliteFile:
             self._copy = ""
 
     def check_memory(self, size_bytes: int) -> None:
-        """Raise errors.FormatError if reading needs more than the limit of the memory to use."""
+        """Raise errors.FormatError if `size_bytes` more would exceed the limit of memory."""
         self._source.budget.check(size_bytes)
 
     def has(self, table: str) -> bool:
@@ -107,12 +112,12 @@ class SqliteFile:
     ) -> Sequence[Array]:
         """Return columns, then optional ones, as int64 arrays of equal length, in the order of the rows.
 
-        Without the table, there are no rows. optional: columns that the table may lack; `absent` is their value
-        then, and that of NULL in them. only: one of `columns`, and the values of the rows to return.
+        Returns empty arrays without the table. optional: columns that the table may lack; `absent` replaces a
+        missing column and NULL in them. only: one of `columns`, and its values in the rows to return.
         native: read the file's pages natively, if the table is a plain one; only tests turn it off.
 
         Raises errors.FormatError, naming table and column, for a column that is missing and for a value that is
-        no integer of 64 bits.
+        not a 64-bit integer.
         """
         width = len(columns) + len(optional)
         if table not in self._tables:
@@ -195,7 +200,7 @@ class SqliteFile:
                 )
 
     def strings(self, table: str, key: str, value: str) -> dict[int, str]:
-        """Return the texts of a table by their numbers; empty without the table. Long ones are cut, with a mark."""
+        """Return the texts of a table by number; {} without the table. Texts over 4000 characters end in "..."."""
         known = self.columns(table)
         if not {key, value} <= known:
             return {}
@@ -213,7 +218,7 @@ class SqliteFile:
         return found
 
     def distinct_texts(self, table: str, column: str) -> CodedColumn | None:
-        """Return a column's texts, cut as by strings(); code -1: no text. None without the column."""
+        """Return a column's texts, cut as by strings(), with code -1 for no text; None without the column."""
         if column not in self.columns(table):
             return None
         name, where = _quoted(column), _quoted(table)
@@ -249,12 +254,22 @@ def _quoted(name: str) -> str:
 
 
 def _copy_of(source: Source) -> str:
-    number, path = tempfile.mkstemp(prefix="fastprof-", suffix=".sqlite")
+    """Write the source to a temporary file; return its path."""
+    path = ""
     try:
+        number, path = tempfile.mkstemp(prefix="fastprof-", suffix=".sqlite")
         with open(number, "wb") as file:
             while piece := source.read(_PIECE_BYTES):
                 file.write(piece)
-    except BaseException:
-        os.unlink(path)
-        raise
+    except BaseException as error:
+        if path:
+            os.unlink(path)
+        if not isinstance(error, OSError) or isinstance(error, errors.IoError):
+            raise
+        reason = error.strerror or str(error)
+        raise errors.IoError(
+            error.errno,
+            f"cannot copy {source.path} to a temporary file: {reason}. Free space, or set TMPDIR to "
+            "another folder.",
+        ) from None
     return path

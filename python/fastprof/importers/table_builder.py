@@ -68,7 +68,7 @@ class Codes:
         return self.values[code] if code >= 0 else None
 
     def column(self, size: int) -> CodedColumn:
-        """Return the column for `size` rows, of which there are no more from now on."""
+        """Return the column for `size` rows. Call last: rows cannot be added afterwards."""
         return CodedColumn(whole_array(self.codes, size, -1), tuple(self.values))
 
 
@@ -149,7 +149,7 @@ class TableBuilder:
         flags: int = FINISHED,
         payload: int = NO_PAYLOAD,
     ) -> int:
-        """Add a row; return its number. OverflowError for times outside 64 bits."""
+        """Add a row; return its number. Raises OverflowError for times outside 64 bits."""
         if not (_INT64_MIN <= start_ns <= _INT64_MAX and _INT64_MIN <= end_ns <= _INT64_MAX):
             raise OverflowError("a time exceeds 64 bits")
         self.start.append(start_ns)
@@ -218,7 +218,7 @@ class TableBuilder:
         _put(self._codes[column].codes, rows, codes, -1)
 
     def put_args_codes(self, rows: Any, codes: Any) -> None:
-        """Set the codes of many rows' args in `args_texts`, which finish() needs then."""
+        """Set the codes of many rows' args in `args_texts`, which must then be passed to finish()."""
         _put(self._args_codes, rows, codes, -1)
 
     def args_code(self, row: int) -> int:
@@ -241,12 +241,12 @@ class TableBuilder:
         args_texts: Callable[[Sequence[str]], Sequence[str]] | None = None,
         **facts: Any,
     ) -> EventTable:
-        """Return the table, once. Its columns are the builder's own memory wherever that is possible.
+        """Return the table. Call once: its columns are the builder's own memory wherever possible.
 
         shift_ns: added to all times. track_map: old -> new track index. facts: arguments of EventTable.
 
-        args_texts: given the texts of metadata_json that the builder has, returns the whole column's
-        values: those of put_args_codes(), then the builder's.
+        args_texts: function from the builder's texts of metadata_json to the values of the whole column:
+        those of put_args_codes(), then the builder's.
         """
         size = len(self)
         track = np.frombuffer(self.track, np.uint32)

@@ -31,25 +31,26 @@ def forward_annotations(to_jax: bool = True, from_jax: bool = True) -> Iterator[
     """Forward ranges between fastprof and JAX while the block runs, on all threads.
 
     from_jax: annotations by jax.profiler's TraceAnnotation, StepTraceAnnotation and annotate_function
-    that are created within the block become ranges of fastprof; keywords become arguments.
-    to_jax: ranges opened by fastprof's record_function appear in traces of jax.profiler; steps of a
-    profile are steps there.
-    Blocks may nest and overlap; when the last one ends, both packages are restored.
+    that are created within the block also become ranges of fastprof; keywords become arguments.
+    to_jax: ranges of fastprof's record_function also appear in traces of jax.profiler; ranges
+    "ProfilerStep#N" appear as steps.
+    Blocks may nest and overlap; when the last one ends, both packages are restored. Any thread.
 
         with fastprof.profile() as prof, forward_annotations():
             train()
     """
     chosen = [name for name, wanted in (("to_jax", to_jax), ("from_jax", from_jax)) if wanted]
     for name in chosen:
-        _change(name, 1)
+        _change_count(name, 1)
     try:
         yield
     finally:
         for name in chosen:
-            _change(name, -1)
+            _change_count(name, -1)
 
 
-def _change(name: str, by: int) -> None:
+def _change_count(name: str, by: int) -> None:
+    """Count the open blocks of a direction; replace methods when the first opens, restore them after the last."""
     with _lock:
         before = _counts[name]
         _counts[name] = before + by

@@ -19,12 +19,14 @@ _STEPS = ("training_step", "validation_step", "test_step", "predict_step")
 
 
 class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
-    """Records each action that Lightning names as a range of one profile, until the summary.
+    """Record each action of Lightning as a range of one profile; the profile ends at the summary.
 
-    dirpath, filename: place of the report, and of the traces if dirpath is known when they are written
-    (Lightning sets its log folder). sort_by, row_limit: of the report's table. arguments: passed to
-    fastprof.profile; with a schedule, each training, validation, test or predict step is a step of it.
-    `profile_object` is the last profile, for its results.
+    dirpath, filename: folder and name of the report, and of the traces if dirpath is set when they are
+    written (Lightning sets its log folder). sort_by, row_limit: of the report's table. arguments: passed to
+    fastprof.profile; with a schedule, each training, validation, test or predict step is a step of the profile.
+    Read results from the attribute `profile_object`, the last profile.
+
+        trainer = Trainer(profiler=FastprofProfiler(dirpath="log", filename="report"))
     """
 
     def __init__(

@@ -14,12 +14,15 @@ __all__ = ["ProfilerCallback"]
 
 
 class ProfilerCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
-    """Profiles a training from begin to end; each optimizer step is a step of the profile.
+    """Profile a training from begin to end; each optimizer step is a step of the profile, each epoch a range.
 
-    profile: any fastprof.profile, None for a plain one; with a schedule, its ranges "ProfilerStep#N"
-    and on_trace_ready follow the Trainer's steps. Read results from the attribute `profile`. Each
-    epoch is a range. A training that ends by an exception leaves the profile running; call its stop(),
-    or let the exit of the process do so.
+    profile: the fastprof.profile to use; None: profile(). With a schedule, its ranges "ProfilerStep#N" and
+    on_trace_ready follow the Trainer's steps. Read results from the attribute `profile`. If the training
+    raises, the profile keeps running: call its stop(), or the exit of the process stops it.
+
+        callback = ProfilerCallback(fastprof.profile(record_shapes=True))
+        Trainer(..., callbacks=[callback]).train()
+        print(callback.profile.key_averages().table())
     """
 
     def __init__(self, profile: profile | None = None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an EventTable: its columns with dtypes and defaults, coded columns, kernels."""
+"""The columns of an EventTable with dtypes, defaults and descriptions, and the types that hold columns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,15 @@ class EventKind(enum.IntEnum):
 
 
 class EventFlag(enum.IntFlag):
-    """Bits of the flags column. Values are those of event_flag in capture/capture.hpp."""
+    """Bits of the flags column. Values are those of event_flag in capture/capture.hpp.
+
+    FINISHED: the end was recorded; else the range was open when the session ended.
+    CROSS_THREAD_END: ended on another thread than it began on.
+    CLOCK_DISCONTINUITY: the clock jumped between begin and end.
+    CLAMPED: the end was before the begin, so the duration was set to 0 ns.
+    ENCLOSING: began before the session: a Python call that was on the stack at the start.
+    DETAIL: the payload has a detail header after the argument words.
+    """
 
     FINISHED = 1
     CROSS_THREAD_END = 2
@@ -63,7 +71,7 @@ NO_PARENT = -1
 
 
 class ColumnSpec(NamedTuple):
-    """Name, dtype, default of an absent column, and description."""
+    """A column: name, dtype, default if absent (None: computed, or required), and description."""
 
     name: str
     dtype: str
@@ -75,7 +83,7 @@ _SPECS = (
     ColumnSpec("start_ns", "int64", None, "begin, Unix time in ns"),
     ColumnSpec("end_ns", "int64", None, "end, Unix time in ns; equals start_ns for instants"),
     ColumnSpec("site", "uint32", None, "index into sites: name, category, file, line, scope"),
-    ColumnSpec("track", "uint32", 0, "index into tracks: the thread it began on"),
+    ColumnSpec("track", "uint32", 0, "index into tracks: the thread or task it began on"),
     ColumnSpec("parent", "int32", None, "row of the enclosing range, -1 for none; absent: unknown"),
     ColumnSpec("payload", "uint32", NO_PAYLOAD, "index into payload_words"),
     ColumnSpec("kind", "uint8", int(EventKind.RANGE), "EventKind"),
@@ -83,7 +91,9 @@ _SPECS = (
     ColumnSpec("end_track", "int64", -1, "index into tracks where it ended, -1: where it began"),
     ColumnSpec("id", "int64", None, "identity of the event; absent: the row number"),
     ColumnSpec("sequence_nr", "int64", -1, "autograd sequence number, -1 for none"),
-    ColumnSpec("fwd_thread", "int64", -1, "thread of the forward op, -1 for none"),
+    ColumnSpec(
+        "fwd_thread", "int64", -1, "of a backward function: thread of its forward op; -1: none"
+    ),
     ColumnSpec("node_id", "int32", -1, "node of a distributed run, -1 for none"),
     ColumnSpec("is_async", "bool", None, "start and end need not nest; absent: by kind and flags"),
     ColumnSpec("is_remote", "bool", False, "came from another process"),
@@ -95,13 +105,13 @@ _SPECS = (
     ColumnSpec("device_resource_id", "int64", None, "stream or thread; absent: the thread"),
     ColumnSpec("scope", "uint8", None, "RecordScope; absent: the site's"),
     ColumnSpec("flops", "float64", np.nan, "floating point operations, NaN for unknown"),
-    ColumnSpec("cpu_memory_usage", "int64", 0, "bytes, children included"),
-    ColumnSpec("device_memory_usage", "int64", 0, "bytes, children included"),
-    ColumnSpec("flow_id", "int64", 0, "arrow that ends or begins here, 0 for none"),
+    ColumnSpec("cpu_memory_usage", "int64", 0, "bytes allocated minus freed, with children"),
+    ColumnSpec("device_memory_usage", "int64", 0, "bytes allocated minus freed, with children"),
+    ColumnSpec("flow_id", "int64", 0, "id of the arrow that begins or ends here, 0 for none"),
     ColumnSpec("flow_type", "int32", 0, "kind of that arrow as in PyTorch: 1 forward-backward"),
     ColumnSpec("flow_start", "bool", False, "the arrow begins here, else it ends here"),
     ColumnSpec(
-        "external_id", "int64", None, "of a host event; absent: row number + 1, 0 on devices"
+        "external_id", "int64", None, "id of a host event; absent: row number + 1, 0 on devices"
     ),
     ColumnSpec(
         "linked_correlation_id", "int64", 0, "external_id of the event that launched this one"
@@ -109,8 +119,8 @@ _SPECS = (
     ColumnSpec(
         "record_function_id", "int64", 0, "PyTorch's RecordFunction number (rf_id), 0 for none"
     ),
-    ColumnSpec("python_id", "int64", -1, "number of a call of Python, -1 for none"),
-    ColumnSpec("python_parent_id", "int64", -1, "python_id of the calling call, -1 for none"),
+    ColumnSpec("python_id", "int64", -1, "number of a Python call, -1 for other rows"),
+    ColumnSpec("python_parent_id", "int64", -1, "python_id of the caller, -1 for none"),
     ColumnSpec("python_module_id", "int64", -1, "number of the nn.Module called, -1 for none"),
 )
 COLUMNS: dict[str, ColumnSpec] = {spec.name: spec for spec in _SPECS}
@@ -177,9 +187,9 @@ class CodedColumn:
 
 @dataclass(frozen=True)
 class SparseValues:
-    """A column of which few rows have a value other than `default`; a table makes an array of it on access.
+    """A column in which few rows have a value other than `default`; a table converts it to an array on access.
 
-    rows: ascending row numbers. values: their values. size: number of rows of the column.
+    rows: row numbers, ascending. values: their values. size: number of rows of the column. Immutable: any thread.
     """
 
     rows: Array
@@ -192,7 +202,7 @@ class SparseValues:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes while it is sparse."""
+        """Size in bytes in this form."""
         return int(self.rows.nbytes + self.values.nbytes)
 
     def dense(self, dtype: str) -> Array:

@@ -61,7 +61,7 @@ def _text(value: str) -> str:
 
 
 def _truth(value: Any) -> bool:
-    """Convert a flag, which Kineto writes as text, as a number or, since 2.14, as a JSON boolean."""
+    """Convert a flag. Kineto writes it as text or as a number; torch 2.14 and newer as a JSON boolean."""
     return value in ("1", "true", 1)
 
 

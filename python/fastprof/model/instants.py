@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instants of a table as events: marks, counters, ends of flows, memory reports."""
+"""Instants of a table as objects: marks, counters, begins and ends of flows, memory reports."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class InstantEvent(NamedTuple):
 
 
 def instants(table: EventTable, kinds: Collection[EventKind] | None = None) -> list[InstantEvent]:
-    """Return the instants of a table by time. kinds: only these; default: all.
+    """Return the instants of a table by time. kinds: the EventKinds to return; default: all. Any thread.
 
-    In a table read from a trace, value is None where the trace contains none.
+    In a table read from a trace, value is None where the trace has no value.
     """
     if not table.has("kind"):
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory records of a table: which rows they are, and their payload words, per device or allocator."""
+"""Memory records of a table: their rows and payload words, grouped by device or allocator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
-from fastprof.base.device_type import DeviceType
+from fastprof.base.device_type import device_type_name
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["FailedRequest", "failed_requests", "is_python_allocator", "memory_rows"]
@@ -20,12 +21,13 @@ _FAILED_WORDS, _MEMORY_WORDS = 3, 4
 
 
 def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
-    """Return (device, table rows in time order, their four words) of the memory records of each device.
+    """Return (device, table rows in time order, payload words) of the memory records of each device.
 
-    Device: "cpu:0", "cuda:1"; records of an allocator with a name of its own have that ("python:object").
-    The words, int64 of shape (rows, 4): address, bytes, total allocated, total reserved.
+    device: "cpu:0", "cuda:1"; for an allocator with a name of its own, that name ("python:object").
+    payload words: int64, shape (rows, 4): address, bytes (negative for a free), total allocated, total reserved.
+    Any thread.
     """
-    rows = _rows_of(table, EventKind.MEMORY, "[memory]", _MEMORY_WORDS)
+    rows = _rows_of(table, EventKind.MEMORY, MEMORY_EVENT_NAME, _MEMORY_WORDS)
     if not len(rows):
         return []
     assert table.payload_words is not None
@@ -37,7 +39,7 @@ def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
     indices = np.array(table.sites.field("device_index"), np.int64)
     present = np.unique(site)
     labels = np.array(_labels(table, present))
-    # By device type and index; allocators with a name of their own after their device.
+    # Sorted by device type and index, then label: named allocators follow their device.
     present_order = np.lexsort((labels, indices[present], types[present]))
     found = []
     for label in dict.fromkeys(labels[present_order].tolist()):
@@ -48,7 +50,7 @@ def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
 
 
 class FailedRequest(NamedTuple):
-    """An allocation that failed. enclosing: innermost range open on its thread then, as a row; -1 for none."""
+    """An allocation that failed. enclosing: row of the innermost range open on its thread; -1 for none."""
 
     row: int
     device: str
@@ -58,8 +60,8 @@ class FailedRequest(NamedTuple):
 
 
 def failed_requests(table: EventTable) -> list[FailedRequest]:
-    """Return the failed allocations by time, those that attribute_memory made rows of included."""
-    rows = _rows_of(table, EventKind.OUT_OF_MEMORY, "[OutOfMemory]", _FAILED_WORDS)
+    """Return the failed allocations by time, including those that attribute_memory converted to ranges. Any thread."""
+    rows = _rows_of(table, EventKind.OUT_OF_MEMORY, OUT_OF_MEMORY_EVENT_NAME, _FAILED_WORDS)
     if not len(rows):
         return []
     assert table.payload_words is not None
@@ -82,7 +84,7 @@ def failed_requests(table: EventTable) -> list[FailedRequest]:
 
 
 def is_python_allocator(device: str) -> bool:
-    """Return whether the device of a record is one of Python's allocators."""
+    """Return whether a device label of memory_rows() is one of Python's allocators."""
     return device.startswith("python:")
 
 
@@ -95,7 +97,10 @@ def _enclosing(table: EventTable, row: int) -> int:
 
 
 def _rows_of(table: EventTable, kind: EventKind, name: str, size: int) -> Array:
-    """Return the rows of a kind, and those that attribute_memory converted to ranges of a name."""
+    """Return the rows of a kind and those that attribute_memory converted to ranges of this name.
+
+    size: payload words of a record. Raises errors.ValueError if a payload lies outside payload_words.
+    """
     if table.payload_words is None or not table.has("payload"):
         return np.zeros(0, np.int64)
     payload, kinds = table.column("payload"), table.column("kind")
@@ -118,14 +123,6 @@ def _labels(table: EventTable, sites: Array) -> list[str]:
     functions = table.sites.field("function")
     types, indices = table.sites.field("device_type"), table.sites.field("device_index")
     return [
-        functions[site] or _device_name(max(types[site], 0), max(indices[site], 0))
+        functions[site] or f"{device_type_name(max(types[site], 0))}:{max(indices[site], 0)}"
         for site in sites.tolist()
     ]
-
-
-def _device_name(number: int, index: int) -> str:
-    try:
-        name = DeviceType(number).name.lower()
-    except ValueError:
-        name = f"device{number}"
-    return f"{name}:{index}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""name_paths: the rows of a tree merged by the names of all ranges around them, as flame graphs show them."""
+"""name_paths: merge the rows of a tree that have equal names and equal names of all ancestors, as for flame graphs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Array: TypeAlias = NDArray[Any]
 class NamePaths:
     """The distinct name paths of a tree, parents before their children; int64 arrays of equal length.
 
-    parent: index, -1 for roots. name: code of the name. head: code of the path's root (a thread, a process).
-    depth: 0 for roots. of_row: the path of each tree row.
+    parent: index of the parent path, -1 for roots. name: name code of the path's last range. head: code of the
+    heading (a thread, a process) that the path is below. depth: 0 for roots. of_row: path index of each tree row.
     """
 
     def __init__(
@@ -44,27 +44,27 @@ class NamePaths:
 
     @cached_property
     def self_ns(self) -> Array:
-        """Self CPU time."""
+        """Self CPU time by path, ns."""
         return self.sums(self._tree.self_ns)
 
     @cached_property
     def total_ns(self) -> Array:
-        """CPU time with that of the ranges inside."""
+        """CPU time by path, ns, including the ranges inside."""
         return self.sums(self._tree.total_ns)
 
     @cached_property
     def count(self) -> Array:
-        """Number of rows."""
+        """Number of tree rows by path."""
         return np.bincount(self.of_row, minlength=len(self))
 
 
 def name_paths(
     tree: EventTree, names: Array, names_size: int, heads: Array | None = None
 ) -> NamePaths:
-    """Return one path per distinct chain of names; computed level by level.
+    """Return the distinct name paths of a tree, computed level by level.
 
-    names: code of each row's name, less than names_size. heads: code of each row, of which that of the
-    outermost row counts, such as its thread; None: all are one.
+    names: name code of each row, less than names_size. heads: heading code of each row, such as its thread; the code
+    of the outermost row applies to the whole path. None: one heading for all.
     """
     names = names.astype(np.int64)
     path = np.zeros(len(tree), np.int64)

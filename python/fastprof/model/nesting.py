@@ -35,7 +35,7 @@ class TableKernels(Protocol):
         words: Array,
         cpu_sites: Sequence[bool],
     ) -> tuple[Array | None, Array | None, Array, Array]:
-        """Return attribute_memory's (CPU bytes or None, device's, unattributed rows, failed rows)."""
+        """Compute attribute_memory: (CPU bytes or None, device bytes or None, unattributed rows, failed rows)."""
 
     def listed_rows(
         self,

@@ -13,17 +13,32 @@ from fastprof.base import errors
 from fastprof.base.native_numbers import Category
 from fastprof.base.record_scope import RecordScope
 
-__all__ = ["SHORTER_CALLS", "TASK_CATEGORIES", "Site", "SiteTable", "Track", "TrackTable"]
+__all__ = [
+    "MEMORY_EVENT_NAME",
+    "OUT_OF_MEMORY_EVENT_NAME",
+    "SHORTER_CALLS",
+    "TASK_CATEGORIES",
+    "Site",
+    "SiteTable",
+    "Track",
+    "TrackTable",
+]
 
-# Categories of rows that say when a task ran: its own, and those of its suspensions
-# (csrc/include/fastprof/capture/capture.hpp).
+# Categories of the rows of a task's lifetime and of its suspensions (csrc/include/fastprof/capture/capture.hpp).
 TASK_CATEGORIES = frozenset({"task_lifetime", "task_await"})
-# Name of rows that stand for calls shorter than a bound (decode/short_calls.py).
+# Name of rows that represent calls shorter than a bound (decode/short_calls.py).
 SHORTER_CALLS = "[shorter calls]"
+# Names of memory records and failed allocations that analysis/memory_attribution.py converts to rows; PyTorch's.
+MEMORY_EVENT_NAME = "[memory]"
+OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
 
 class Site(NamedTuple):
-    """A place in the program that creates records (SiteInfo in capture.hpp). Any thread."""
+    """A place in the program that creates records (SiteInfo in capture.hpp). Immutable: any thread.
+
+    mask: base.native_numbers.Category bits. kind: EventKind. color: 0xRRGGBB, 0 for none. arg_types:
+    base.native_numbers.ArgType of each argument. device_type, device_index: of memory records, -1 for none.
+    """
 
     name: str
     category: str = "user_annotation"
@@ -41,10 +56,11 @@ class Site(NamedTuple):
 
 
 class Track(NamedTuple):
-    """One thread of the process, or a task that ran on it (TrackInfo in capture.hpp).
+    """A thread, a task that ran on it, or a queue of a device (TrackInfo in capture.hpp). Immutable: any thread.
 
-    thread_id: id of the thread's track if this is the track of a task; -1 for threads.
-    device_kind: of the queue of a device of a plug-in ("npu"); else empty.
+    id: unique in the table. pid, tid: the kernel's ids. alive: whether the thread still ran at the end.
+    thread_id: for a task, the id of its thread's track; -1 otherwise.
+    device_kind: for a queue of a plug-in's device, the name of the device ("npu"); else empty.
     """
 
     id: int
@@ -75,7 +91,8 @@ class SiteTable:
             kept = tuple(values)
             if len(kept) != len(self.names):
                 raise errors.ValueError(
-                    f"the site field {field!r} has {len(kept)} values for {len(self.names)} sites"
+                    f"the site field {field!r} has {len(kept)} values for {len(self.names)} sites. Pass one"
+                    " value per site."
                 )
             self._fields[field] = kept
 
@@ -100,7 +117,7 @@ class SiteTable:
         return (self[i] for i in range(len(self)))
 
     def field(self, field: str) -> Sequence[Any]:
-        """Return one field of every site; its default, repeated, if it was not given."""
+        """Return the values of a field of Site, one per site; the repeated default if the field was not given."""
         if field == "name":
             return self.names
         column = self._fields.get(field)
@@ -109,7 +126,10 @@ class SiteTable:
         return column
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a per-site array, from which a default column of EventTable is gathered."""
+        """Return an array with one value per site; EventTable computes its default columns from it.
+
+        name: is_user_annotation, is_python_function or scope; KeyError otherwise.
+        """
         cached = self._cache.get(name)
         if cached is None:
             if name == "is_user_annotation":
@@ -167,7 +187,7 @@ def _site_table(names: tuple[str, ...], fields: dict[str, tuple[Any, ...]]) -> S
 
 
 class TrackTable:
-    """The tracks (threads and tasks) of a capture. Immutable."""
+    """The tracks (threads, tasks, queues of devices) of a capture. Immutable: any thread."""
 
     __slots__ = ("ids", "rows", "thread_ids")
 

@@ -54,7 +54,11 @@ class EventTable:
 
     columns: name -> array, converted to the column's dtype (no copy if it matches). start_ns, end_ns
     and site are required; an absent optional column takes no memory and reads as its default.
-    coded: names of CODED_COLUMNS -> CodedColumn.
+    sites, tracks: targets of the columns site and track. coded: names of CODED_COLUMNS -> CodedColumn.
+    kernels: device activities launched by rows. payload_words: uint64 array that the column payload indexes;
+    strings: texts that its words refer to. t0_ns, t1_ns: begin and end of the session, Unix ns; default of
+    t1_ns: the last end. clock_error_ns: bound of the clock conversion's error. dropped: cause -> number of
+    missing events. metadata: further facts by name.
     begin_ordered: rows are grouped by track and within a track in begin order, so that a parent
     precedes its children, as in captured tables; tables filled by hand may be in any order.
 
@@ -126,7 +130,8 @@ class EventTable:
                 array = array.astype(spec.dtype)
             if array.ndim != 1 or len(array) != size:
                 raise errors.ValueError(
-                    f"column {name!r} has shape {array.shape}, expected ({size},) like start_ns"
+                    f"column {name!r} has shape {array.shape}, expected ({size},) like start_ns. Pass one"
+                    " value per row."
                 )
             arrays[name] = read_only(array)
         for name, column in (coded or {}).items():
@@ -135,7 +140,9 @@ class EventTable:
                     f"unknown coded column {name!r}. Use one of {', '.join(CODED_COLUMNS)}."
                 )
             if len(column) != size:
-                raise errors.ValueError(f"coded column {name!r} has {len(column)} rows, not {size}")
+                raise errors.ValueError(
+                    f"coded column {name!r} has {len(column)} rows, expected {size}. Pass one code per row."
+                )
         self._columns = arrays
         self._cache: dict[str, Any] = {}
         self.sites = sites if isinstance(sites, SiteTable) else SiteTable.from_sites(sites)
@@ -281,7 +288,7 @@ class EventTable:
 
     @property
     def recording_thread(self) -> Array:
-        """Id of the track of the thread on which each row began, int64: of a task's row, its thread's."""
+        """Id of the thread's track on which each row began, int64. `thread` has the task's track for rows of tasks."""
         track = self.column("track")
         return self.tracks.thread_ids[track] if len(self.tracks) else track.astype(np.int64)
 
@@ -336,7 +343,7 @@ class EventTable:
             "metadata": self.metadata,
             "begin_ordered": self.begin_ordered,
         }
-        return _made_again, (self.to_dict(), self.sites, arguments)
+        return _rebuilt_table, (self.to_dict(), self.sites, arguments)
 
     # ---- deriving ------------------------------------------------------------------------------
 
@@ -430,7 +437,7 @@ class EventTable:
         )
 
 
-def _made_again(
+def _rebuilt_table(
     columns: Mapping[str, Any], sites: SiteTable, arguments: dict[str, Any]
 ) -> EventTable:
     return EventTable(columns, sites=sites, **arguments)

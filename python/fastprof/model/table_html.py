@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["MAX_ROWS", "table_html"]
 
 MAX_ROWS = 100
-# Shown in columns of their own form, or of no use to a reader.
-_SHOWN = ("start_ns", "end_ns", "site", "track", "kind", "flags", "payload", "parent", "id")
+# Not shown as they are: shown in a readable form, or meaningless to a reader.
+_NOT_LISTED = ("start_ns", "end_ns", "site", "track", "kind", "flags", "payload", "parent", "id")
 
 
 def table_html(table: EventTable, limit: int = MAX_ROWS) -> str:
-    """Return the first `limit` rows: name, begin since the start, duration, track, and the further columns."""
+    """Return the first `limit` rows as HTML: name, begin since t0, duration, track, and the other given columns."""
     size = len(table)
     title = f"EventTable: {size:,} rows, {len(table.sites):,} sites, {len(table.tracks):,} tracks"
     if size == 0:
@@ -41,7 +41,7 @@ def table_html(table: EventTable, limit: int = MAX_ROWS) -> str:
         kinds = [_kind_name(kind) for kind in shown.column("kind").tolist()]
         columns.append((HtmlColumn("kind", True), kinds))
     for name in shown.column_names:
-        if name in _SHOWN:
+        if name in _NOT_LISTED:
             continue
         if name in shown.coded:
             values = [shown.coded[name][row] for row in range(len(shown))]

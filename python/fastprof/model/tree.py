@@ -29,7 +29,7 @@ class EventTree:
 
     rows: the table rows in the tree, in table order; None: all.
     parent: index *within the tree* of each row's enclosing range, int32, -1 for none.
-    kernel_rows: the table row whose kernels each tree row has; None: its own. Differs after `dedupe`.
+    kernel_rows: for each tree row, the table row whose kernels it has; None: its own. Set by `dedupe`.
     table_kernels: native replacements for NumPy sums (see grouping.py); None for NumPy.
     Build with `EventTree.of`. Safe to read from any number of threads.
     """

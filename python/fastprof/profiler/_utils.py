@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _init_for_cuda_graphs() -> None:
-    """Record one empty profile, so that what a first profile sets up precedes the capture of a CUDA graph."""
+    """Record one empty profile, so that the setup of the first profile does not happen inside a CUDA graph capture."""
     from fastprof.profiler.profiling import profile
 
     with profile():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following of child processes: when a recording (ChildRecording) starts in one, when it ends, its name.
+"""Follow child processes: start and end the recording (ChildRecording) of a followed process, and record its name.
 
-A forked process starts it in a fork handler, one that executes a program in sitecustomize (startup/). The shard is
-complete at any instant, so the recording needs no end: the process may be killed. It ends early when the profile
-stops or dies, which a thread waits for (EndWatch); that thread runs no code while the profile runs, but to save what
-devices did.
+A forked process starts its recording in a fork handler; a process that executes a program starts it in sitecustomize
+(startup/). The shard can be read at any instant, so no orderly end is needed and the process may be killed. The
+recording ends early when the profile stops or its process dies: a thread waits for that (EndWatch). While the profile
+runs, that thread only saves the activities of devices.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
     "stop_following",
 ]
 
-# A process reserves 2 MB at least; so many may wait for the next compaction.
-_STARTS_OF_COMPACTION = 64
+# Shards are compacted after this many process starts. Each shard reserves at least 2 MB.
+_STARTS_PER_COMPACTION = 64
 
-_NAMES, _SPAWN = "multiprocessing.util", "multiprocessing.spawn"
+_UTIL, _SPAWN = "multiprocessing.util", "multiprocessing.spawn"
 
-# Options that a process needs; what else a profile has concerns results.
-_FIELDS = (
+# Options that a followed process needs. The others concern results.
+_RECORDING_OPTIONS = (
     "categories",
     "record_shapes",
     "profile_memory",
@@ -64,10 +64,10 @@ _FIELDS = (
 
 
 def options_for_children(options: Options) -> dict[str, Any]:
-    """Return the options that followed processes record with, for a file: numbers, texts, lists."""
+    """Return the options for followed processes as a value that JSON can represent (ShardFolder.make writes it)."""
     from fastprof.base.native_numbers import OverflowPolicy
 
-    chosen = {name: getattr(options, name) for name in _FIELDS}
+    chosen = {name: getattr(options, name) for name in _RECORDING_OPTIONS}
     if chosen["overflow"] == OverflowPolicy.SPILL_TO_FILE:  # a shard cannot be spilled
         chosen["overflow"] = OverflowPolicy.DROP_NEWEST
     calls = options.python_calls
@@ -76,11 +76,11 @@ def options_for_children(options: Options) -> dict[str, Any]:
         "recording": {**chosen, "overflow": int(chosen["overflow"])},
         "python_calls": None if calls is None else asdict(calls),
         "devices": {name: list(types) for name, types in options.device_types.items()},
-        "missing": sorted(options.missing),  # said by the profile already
+        "missing": sorted(options.missing),  # already reported by the profile
     }
 
 
-def _options_of(given: dict[str, Any]) -> Options:
+def _options_from_json(given: dict[str, Any]) -> Options:
     calls: dict[str, Any] | None = given["python_calls"]
     recording = given["recording"]
     return Options(
@@ -96,38 +96,46 @@ def _options_of(given: dict[str, Any]) -> Options:
     )
 
 
-# This process: what its children are asked to do, and its own recording if it is a child itself.
+# State of this process. _for_children: (folder, options, reported `missing` keys) for the processes that it starts;
+# None: they are not followed. _recording: this process's own recording, if it is itself followed.
 _for_children: tuple[ShardFolder, Options, set[str]] | None = None
-_own: ChildRecording | None = None
+_recording: ChildRecording | None = None
 _watch: EndWatch | None = None
-_held: OwnDescriptor | None = None  # of the profile's own process
-_starts = 0  # of processes, since shards were compacted
+_fifo_writer: OwnDescriptor | None = (
+    None  # in the profile's own process: open while the profile runs
+)
+_starts_since_compaction = 0
 _compacted: set[str] = set()
-_fork_links: dict[int, int] = {}  # thread -> number of the arrow to the process that it forks
-_names_awaited = False
+_fork_links: dict[
+    int, int
+] = {}  # id of a thread that is forking -> id of the flow arrow to its child
+_name_hook_pending = False
 
 
-class _Named:
-    """What multiprocessing tells of a new process's name; lives as long as the module."""
+class _HookOwner:
+    """Owner of the after-fork hook: multiprocessing keeps a weak reference to the owner of each hook."""
 
 
-_named = _Named()
+_hook_owner = _HookOwner()
 
 
 def follow_children(folder: ShardFolder, options: Options, links: int) -> None:
-    """Have all processes that this one starts record, until stop_following()."""
-    global _for_children, _held
-    _held = OwnDescriptor(folder.hold())
-    _begin(folder, _options_of(options_for_children(options)), set(options.missing), links)
+    """Record all processes that this one starts, until stop_following().
+
+    links: 15 bits of the ids of flow arrows to them, distinct for each folder.
+    """
+    global _for_children, _fifo_writer
+    _fifo_writer = OwnDescriptor(folder.hold())
+    _begin(folder, _options_from_json(options_for_children(options)), set(options.missing), links)
 
 
 def stop_following() -> None:
-    """Undo follow_children(): the followed processes end their recordings. May be called again."""
-    global _for_children, _held
+    """Undo follow_children(); the followed processes end their recordings. No effect when called again."""
+    global _for_children, _fifo_writer
     process_starts.end()
     _for_children = None
-    _stop_naming()
-    held, _held = _held, None
+    _cancel_name_hook()
+    held, _fifo_writer = _fifo_writer, None
     if held is not None:
         held.close()
 
@@ -140,52 +148,56 @@ def is_followed() -> bool:
 def _begin(folder: ShardFolder, options: Options, known: set[str], links: int) -> None:
     global _for_children
     _for_children = (folder, options, known)
-    process_starts.begin(folder.path, links, _started)
+    process_starts.begin(folder.path, links, _count_start)
     _register_once()
 
 
 def record_executed(path: str) -> None:
-    """Start the recording of a process that executes a program; called by its sitecustomize."""
+    """Start recording in a process that executes a program; called by startup/sitecustomize.py.
+
+    path: the shard folder.
+    """
     folder = ShardFolder(path)
     asked = folder.options()
     if asked is None:
         return
     arguments = " ".join(getattr(sys, "orig_argv", sys.argv))
     if "multiprocessing.resource_tracker" in arguments:
-        return  # serves the program's processes and does none of its work
+        return  # a helper process of multiprocessing, which runs no code of the program
     if asked["version"] != __version__:
         folder.note(
-            f"not recorded: fastprof there has the version {__version__}, the profile {asked['version']}."
+            f"not recorded: this process has fastprof version {__version__}, the profile {asked['version']}."
             " Install one version for both"
         )
         return
-    options = _options_of(asked)
+    options = _options_from_json(asked)
     _begin(folder, options, set(asked["missing"]), asked["links"])
     own = options
     if "multiprocessing.forkserver" in arguments:
-        # The processes that it forks could not use a CUDA that had been used here.
+        # CUDA must not be initialised here, or the processes that this server forks could not use it.
         own = replace(options, device_types={})
     if "--multiprocessing-fork" in arguments:
-        after_import(_SPAWN, _take_spawned_name)
+        after_import(_SPAWN, _record_spawned_name)
     link = process_starts.Followed(path, asked["links"]).link_of(os.getpid())
-    _record_here(process_facts(), link, own)
+    _start_recording(process_facts(), link, own)
 
 
-def _record_here(
+def _start_recording(
     facts: list[tuple[str, str]], link: int | None, executed: Options | None = None
 ) -> None:
-    """Start this process's own recording, and what ends it.
+    """Start this process's own recording and the EndWatch that ends it.
 
-    executed: options of a process that executes a program; None: it was forked, and has its children's.
+    facts: metadata of the process. link: id of the flow arrow that ends here. executed: options of a process that
+    executes a program; None: the process was forked and records with the options for its children.
     """
-    global _own, _watch
+    global _recording, _watch
     if _for_children is None:
         return
     folder, options, known = _for_children
     options = executed or options
     descriptor = folder.reader()
     if descriptor is None:  # the profile has ended
-        _end_here()
+        _end_recording()
         return
     own = ChildRecording(folder, options, set(known), forked=executed is None)
     try:
@@ -194,80 +206,83 @@ def _record_here(
         os.close(descriptor)
         folder.note(f"not recorded: {error}")
         return
-    _own = own
+    _recording = own
     if link is not None:
         _core.flow_end(link, process_starts.LINK_NAME)
-    _await_names()
+    _hook_names_on_import()
     save = own.save_activities if own.collects_devices else None
-    _watch = EndWatch(OwnDescriptor(descriptor), _end_here, save)
+    _watch = EndWatch(OwnDescriptor(descriptor), _end_recording, save)
     _watch.begin()
 
 
-def _at_exit_of_process(pid: int) -> None:
-    own = _own
+def _end_at_exit(pid: int) -> None:
+    own = _recording
     if own is not None and os.getpid() == pid:
         own.end()
 
 
-def _end_here() -> None:
-    """End this process's recording, and follow its children no longer. Any thread."""
-    global _own, _for_children, _watch
-    own, _own, _for_children, _watch = _own, None, None, None
+def _end_recording() -> None:
+    """End this process's recording and stop following its children. Any thread."""
+    global _recording, _for_children, _watch
+    own, _recording, _for_children, _watch = _recording, None, None, None
     process_starts.end()
     if own is not None:
         own.end()
 
 
-# ---- names that multiprocessing gives ----------------------------------------------------------
+# ---- names of multiprocessing's process objects ------------------------------------------------
 
 
-def _await_names() -> None:
-    """Have multiprocessing call _take_name_of_fork in each process that it makes, once it is loaded."""
-    global _names_awaited
-    if not _names_awaited:
-        _names_awaited = True
-        after_import(_NAMES, _ask_for_names)
+def _hook_names_on_import() -> None:
+    """Install the after-fork hook _after_multiprocessing_fork as soon as multiprocessing is imported."""
+    global _name_hook_pending
+    if not _name_hook_pending:
+        _name_hook_pending = True
+        after_import(_UTIL, _register_name_hook)
 
 
-def _ask_for_names() -> None:
-    util: Any = sys.modules[_NAMES]
-    util.register_after_fork(_named, _take_name_of_fork)
+def _register_name_hook() -> None:
+    util: Any = sys.modules[_UTIL]
+    util.register_after_fork(_hook_owner, _after_multiprocessing_fork)
 
 
-def _stop_naming() -> None:
-    global _names_awaited
-    if _names_awaited and _NAMES not in sys.modules:
-        forget_import(_NAMES, _ask_for_names)
-        _names_awaited = False
+def _cancel_name_hook() -> None:
+    global _name_hook_pending
+    if _name_hook_pending and _UTIL not in sys.modules:
+        forget_import(_UTIL, _register_name_hook)
+        _name_hook_pending = False
 
 
-def _take_name_of_fork(_: Any) -> None:
-    """Take the name, and end in time: such a process leaves by os._exit(), without atexit's functions."""
-    _take_name()
-    if _own is not None and _own.collects_devices:
-        util: Any = sys.modules[_NAMES]
+def _after_multiprocessing_fork(_: Any) -> None:
+    """Record the process's name, and end its recording at exit.
+
+    Processes of multiprocessing leave by os._exit(), which does not call atexit's functions.
+    """
+    _record_process_name()
+    if _recording is not None and _recording.collects_devices:
+        util: Any = sys.modules[_UTIL]
         # After the program's own finalizers, which have higher priorities.
-        util.Finalize(None, _at_exit_of_process, args=(os.getpid(),), exitpriority=-1000)
+        util.Finalize(None, _end_at_exit, args=(os.getpid(),), exitpriority=-1000)
 
 
-def _take_name() -> None:
+def _record_process_name() -> None:
     process: Any = sys.modules.get("multiprocessing.process")
-    if _own is not None and process is not None:
-        _own.add_fact("name", str(process.current_process().name))
+    if _recording is not None and process is not None:
+        _recording.add_fact("name", str(process.current_process().name))
 
 
-def _take_spawned_name() -> None:
-    """A spawned process runs no after-fork functions; it gets its name from spawn.prepare()."""
+def _record_spawned_name() -> None:
+    """Record the name of a spawned process, which runs no after-fork hooks: spawn.prepare() sets the name."""
     spawn: Any = sys.modules[_SPAWN]
     prepare = spawn.prepare
 
     @functools.wraps(prepare)
-    def prepare_and_tell(data: Any) -> None:
+    def prepare_and_record_name(data: Any) -> None:
         spawn.prepare = prepare
         prepare(data)
-        _take_name()
+        _record_process_name()
 
-    spawn.prepare = prepare_and_tell
+    spawn.prepare = prepare_and_record_name
 
 
 # ---- fork --------------------------------------------------------------------------------------
@@ -284,7 +299,7 @@ def _register_once() -> None:
             after_in_parent=_after_fork_in_parent,
             after_in_child=_after_fork_in_child,
         )
-    _await_names()
+    _hook_names_on_import()
 
 
 def _before_fork() -> None:
@@ -297,34 +312,37 @@ def _before_fork() -> None:
     _core.flow_begin(link, process_starts.LINK_NAME)
 
 
-def _started() -> None:
-    """Now and then compact the shards of processes that have ended: 0.5 ms for each."""
-    global _starts
-    _starts += 1
-    if _starts >= _STARTS_OF_COMPACTION and _for_children is not None:
-        _starts = 0
+def _count_start() -> None:
+    """Count the start of a process; after _STARTS_PER_COMPACTION of them, compact the shards of ended processes.
+
+    Compaction takes 0.5 ms a shard.
+    """
+    global _starts_since_compaction
+    _starts_since_compaction += 1
+    if _starts_since_compaction >= _STARTS_PER_COMPACTION and _for_children is not None:
+        _starts_since_compaction = 0
         with contextlib.suppress(OSError):  # the folder is gone: the profile has ended
             _for_children[0].compact(_compacted)
 
 
 def _after_fork_in_parent() -> None:
-    _started()
+    _count_start()
     if _fork_links.pop(threading.get_ident(), None) is not None and _watch is not None:
         _watch.begin()
 
 
 def _after_fork_in_child() -> None:
-    global _own, _watch, _held
+    global _recording, _watch, _fifo_writer
     link = _fork_links.get(threading.get_ident())
     _fork_links.clear()
-    _own = None  # the parent's
+    _recording = None  # the parent's
     if _watch is not None:
         _watch.close()
         _watch = None
-    if _held is not None:  # else the profile would seem to run as long as this process
-        _held.close()
-        _held = None
+    if _fifo_writer is not None:  # left open, it would signal that the profile still runs
+        _fifo_writer.close()
+        _fifo_writer = None
     if _for_children is None or process_starts.is_executing():
         return
     facts = [(key, value) for key, value in process_facts() if key != "name"]
-    _record_here(facts, link)
+    _start_recording(facts, link)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ChildRecording: the recording of a process that a profile follows, into a shard; work of devices goes beside it."""
+"""ChildRecording: the recording of a followed process into a shard, and of its devices into a file beside it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ __all__ = ["ChildRecording"]
 
 
 class ChildRecording:
-    """The recording of this process. `end()` may be called on any thread, and again."""
+    """The recording of this process, which a profile in another process follows.
+
+    `end()` may be called on any thread; further calls have no effect.
+    """
 
     def __init__(
         self, folder: ShardFolder, options: Options, known: set[str], *, forked: bool
     ) -> None:
+        """known: keys of `missing` that the profile has reported. forked: the process executed no program."""
         self._folder = folder
         self._forked = forked
-        self._known = known  # what is missing in all processes
+        self._known = known
         self.options = options
         self._recording: Recording | None = None
         self._activities: _core.ActivityFile | None = None
         self._in_activities = _thread.allocate_lock()
 
     def start(self, facts: list[tuple[str, str]]) -> None:
-        """Begin. Raises what Recording.start() does."""
+        """Start recording. facts: metadata of the process. Raises what Recording.start() raises."""
         options = replace(self.options, backing_file=self._folder.new_shard(), missing={})
         recording = Recording(options, facts=facts, keep_file=True)
         try:
@@ -54,14 +58,14 @@ class ChildRecording:
 
     @property
     def collects_devices(self) -> bool:
-        """Whether save_activities() has something to do now and then."""
+        """Whether devices are collected, so that save_activities() must be called periodically."""
         return self._activities is not None
 
     def save_activities(self) -> None:
-        """Write what devices have completed into a file, where it survives the process. Any thread."""
+        """Append completed activities of devices to a file, which survives a kill of the process. Any thread."""
         try:
             self._write_activities(end=False)
-        except Exception as error:  # the thread has to see the profile's end
+        except Exception as error:  # the calling thread must go on waiting for the profile's end
             self._folder.note(f"work of devices may be missing: {error}")
 
     def _write_activities(self, *, end: bool) -> None:
@@ -79,7 +83,7 @@ class ChildRecording:
             self._in_activities.release()
 
     def add_fact(self, key: str, value: str) -> None:
-        """Tell the reader of the shard more of this process."""
+        """Add metadata of this process to the shard."""
         if self._recording is not None:
             self._recording.add_fact(key, value)
 
@@ -89,13 +93,13 @@ class ChildRecording:
                 continue
             self._known.add(name)
             if self._forked and name in self.options.device_types:
-                # Nearly all forked processes leave devices alone: no reason to warn of each.
+                # Nearly no forked process uses a device, so this is metadata and not a warning.
                 self.add_fact("devices", reason)
             else:
                 self._folder.note(f"{name}: {reason}")
 
     def end(self) -> None:
-        """Stop recording and release the memory. The shard stays for the profile."""
+        """Stop recording and release the memory. The shard stays: the profile reads it."""
         self._write_activities(end=True)
         recording, self._recording = self._recording, None
         if recording is not None:
@@ -104,5 +108,5 @@ class ChildRecording:
         closed(self)
 
     def stop(self) -> None:
-        """End at the interpreter's exit, when nothing traces calls any more."""
+        """Call end(); lifecycle.py calls this at the interpreter's exit."""
         self.end()

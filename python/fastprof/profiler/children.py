@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FollowedChildren: the processes that a recording follows, from its start to one merged capture."""
+"""FollowedChildren: the child processes that a recording follows, and the merged capture of all processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fastprof.record.shard_folder import ShardFolder
 
 __all__ = ["FollowedChildren"]
 
-_MOST_WAITED_S = 5
+_MAX_DEVICE_WAIT_S = 5
 
 
 class FollowedChildren:
-    """The folder of one recording. Use from one thread at a time; a forked child's copy does nothing."""
+    """The shard folder of one recording. Use from one thread at a time. In a forked child, close() has no effect."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -29,13 +29,13 @@ class FollowedChildren:
         self._remove: weakref.finalize[Any, FollowedChildren] | None = None
 
     def start(self) -> None:
-        """Follow the processes that start from now on. What prevents it is told as `missing`."""
+        """Follow the processes that start from now on. If that is impossible, the reason is added to `missing`."""
         if child.is_followed():
             report_missing(
                 self._options,
                 "follow_children",
-                "the processes that this one starts are followed by another profile, which has their"
-                " events: stop it first",
+                "the processes that this one starts are already followed by another profile, which records"
+                " their events: stop that profile first",
             )
             return
         links = random.SystemRandom().randrange(1 << 15)
@@ -45,8 +45,8 @@ class FollowedChildren:
             report_missing(
                 self._options,
                 "follow_children",
-                f"no folder can be made for the records of other processes ({error}): set TMPDIR to one"
-                " that can be written",
+                f"the folder for the records of other processes cannot be created ({error}): set TMPDIR to"
+                " a writable folder",
             )
             return
         self._folder = folder
@@ -55,10 +55,12 @@ class FollowedChildren:
         child.follow_children(folder, self._options, links)
 
     def merged_with(self, capture: _core.Capture) -> tuple[_core.Capture, list[dict[str, Any]]]:
-        """Return the capture with the events of all processes, and a description of each process.
+        """Return a capture with the events of all processes, and a description of each process.
 
-        Reads what is there. Waits for nobody, but for processes that collect what devices do: they are
-        told to end, and have five seconds to write it. May be called again, until close().
+        Reads the shards as they are and waits for no process, with one exception: processes that collect
+        activities of devices are notified to end, and have _MAX_DEVICE_WAIT_S seconds to write them. May be
+        called repeatedly until close(). If the shards cannot be read, returns the given capture and adds the
+        reason to `missing`.
         """
         own = {
             "pid": capture.pid,
@@ -77,9 +79,9 @@ class FollowedChildren:
                 shards, first=capture, unix_offset_ns=offset, now_ns=_core.now_ns()
             )
         except Exception as error:
-            self._tell([f"the records of other processes cannot be read ({error})"])
+            self._report([f"the records of other processes cannot be read ({error})"])
             return capture, [own]
-        self._tell(problems)
+        self._report(problems)
         processes = [
             process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards
         ]
@@ -89,25 +91,25 @@ class FollowedChildren:
         if not self._options.device_types or not folder.unfinished():
             return
         child.stop_following()
-        until = time.monotonic() + _MOST_WAITED_S
+        until = time.monotonic() + _MAX_DEVICE_WAIT_S
         while waiting := folder.unfinished():
             if time.monotonic() > until:
                 pids = ", ".join(os.path.basename(path).partition("-")[0] for path in waiting)
-                self._tell(
+                self._report(
                     [
-                        f"the last work of devices for process {pids} is missing: it did not end its"
-                        f" recording within {_MOST_WAITED_S} seconds"
+                        f"the last device work of process {pids} is missing: the process did not end its"
+                        f" recording within {_MAX_DEVICE_WAIT_S} seconds"
                     ]
                 )
                 return
             time.sleep(0.002)
 
-    def _tell(self, problems: list[str]) -> None:
+    def _report(self, problems: list[str]) -> None:
         if problems:
             report_missing(self._options, "follow_children", join_sentences(problems))
 
     def close(self) -> None:
-        """End all recordings of other processes, and remove the folder. May be called again."""
+        """End the recordings of all followed processes and remove the folder. No effect when called again."""
         if self._remove is not None:
             self._remove()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read an experimental_config, ours or PyTorch's, and find the fields that have no effect here."""
+"""Read an experimental_config (ours or PyTorch's), and find the fields that have no effect."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import Any
 
 from fastprof.profiler.experimental_config import _ExperimentalConfig
 
-__all__ = ["config_fields", "missing_of_config", "says_threads"]
+__all__ = ["config_fields", "missing_of_config", "sets_all_threads"]
 
 _NAMES = tuple(field.name for field in fields(_ExperimentalConfig))
 
-# Fields without an effect, each with the reason: a profile never does what they switch on or off.
-# performance_events, profile_all_threads, record_python_gc_info and trace_only are read by options.py.
+# Fields without an effect -> reason, shown if the field is set. options.py reads performance_events,
+# profile_all_threads, record_python_gc_info, trace_only, and, where CUDA is recorded, enable_cuda_sync_events.
 _NOT_DONE = {
     "profiler_metrics": "metrics of GPU kernels (profiler_metrics) are not measured",
     "profiler_measure_per_kernel": "metrics of GPU kernels (profiler_measure_per_kernel) are not measured",
-    "enable_cuda_sync_events": "CUDA synchronisation events (enable_cuda_sync_events) are not recorded",
+    "enable_cuda_sync_events": (
+        "CUDA synchronisation events (enable_cuda_sync_events) are not recorded, because CUDA is not"
+    ),
     "adjust_profiler_step": "steps are not moved to the Python call around them (adjust_profiler_step)",
-    "disable_external_correlation": "disable_external_correlation has no effect: no device is correlated",
+    "disable_external_correlation": (
+        "disable_external_correlation has no effect: device work is linked without external correlation ids"
+    ),
     "expose_kineto_event_metadata": (
         "events have no metadata of Kineto (expose_kineto_event_metadata): use the columns of"
         " profile.event_table"
@@ -53,9 +57,9 @@ def missing_of_config(values: dict[str, Any]) -> dict[str, str]:
     return {name: reason for name, reason in _NOT_DONE.items() if values.get(name)}
 
 
-def says_threads(config: Any) -> bool:
-    """Return whether profile_all_threads=False in `config` is explicit.
+def sets_all_threads(config: Any) -> bool:
+    """Return whether profile_all_threads=False in `config` was set explicitly.
 
-    In PyTorch's own object False is also the default, so it does not count as given.
+    False is also the default of PyTorch's own object, so there it does not count as set.
     """
     return isinstance(config, _ExperimentalConfig)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeviceCollections: what devices do during one recording, for its native session."""
+"""DeviceCollections: collect the activities of devices during one recording, for its native session."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["ActivityReceiver", "DeviceCollections"]
 
 
 class ActivityReceiver(Protocol):
-    """What takes over what devices did: a running session, or a file for a process that may be killed."""
+    """Destination of activities: a running session, or the activity file of a process that may be killed."""
 
     def add_activities(self, collection: _core.DeviceCollection) -> None:
-        """Take what an ended collection has, or what it has so far."""
+        """Take over the activities of a collection that has ended, or those collected so far."""
 
     def add_sink(self, sink: _core.DeviceSink) -> None:
-        """Take what a finished sink has."""
+        """Take over the activities of a finished sink."""
 
 
 class DeviceCollections:
-    """One collection for each kind of device that a recording wants. Use from one thread at a time."""
+    """One collection for each device backend of a recording. Use from one thread at a time."""
 
     def __init__(
         self, types: Mapping[str, tuple[str, ...]], report_missing: Callable[[str, str], None]
     ) -> None:
-        """types: backend -> types of traces. report_missing: called with (backend, what is missing and why)."""
+        """types: backend -> activity types in traces ("kernel"). report_missing: called with (backend, reason)."""
         self._types = types
-        self._tell = report_missing
+        self._report_missing = report_missing
         self._open: dict[str, _core.DeviceCollection | PythonCollection] = {}
 
     def begin(self) -> None:
-        """Begin to collect; before the session starts, so that it contains all calls that are seen."""
+        """Begin to collect. Call it before the session starts, so that the calls that are collected lie inside."""
         for name, types in self._types.items():
             device = _python_device(name)
             try:
@@ -50,40 +50,40 @@ class DeviceCollections:
                     else PythonCollection(device, types)
                 )
             except errors.UnavailableError as error:
-                self._tell(name, self._fall_back(name, types, str(error)))
-            except errors.ValueError:  # a followed process does not have what its profile has
-                self._tell(
+                self._report_missing(name, self._time_by_events(name, types, str(error)))
+            except (
+                errors.ValueError
+            ):  # in a followed process: the profile's plug-in is not registered
+                self._report_missing(
                     name,
                     "its plug-in is not registered in this process: use an entry point or"
                     " FASTPROF_DEVICE_PLUGINS",
                 )
 
-    def _fall_back(self, name: str, types: tuple[str, ...], problem: str) -> str:
-        """Time ranges by CUDA events where CUPTI cannot be used; return what to tell of it."""
+    def _time_by_events(self, name: str, types: tuple[str, ...], problem: str) -> str:
+        """Time ranges by CUDA events if CUPTI cannot be used; return the reason to report."""
         if name != "CUDA":
             return problem
         try:
             self._open[EVENTS] = _core.DeviceCollection(EVENTS, list(types))
         except errors.UnavailableError:
             return problem
-        return (
-            f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
-        )
+        return f"{problem}. Ranges are timed by CUDA events instead; kernels and copies are not recorded"
 
     def hand_over(self, receiver: ActivityReceiver) -> None:
-        """Give the receiver what has been completed since the begin or the last call. Waits for nothing.
+        """Pass the activities completed since the last call to the receiver. Does not wait.
 
-        Plug-ins and devices of Python give all of it at the end.
+        Plug-ins and Python devices report all their activities at the end.
         """
         for name, collection in tuple(self._open.items()):
             if isinstance(collection, PythonCollection):
                 continue
             if problems := collection.collect_so_far():
-                self._tell(name, "; ".join(problems))
+                self._report_missing(name, "; ".join(problems))
             receiver.add_activities(collection)
 
     def end(self, receiver: ActivityReceiver) -> None:
-        """Wait for the devices' work and give it to the receiver: a session must still run.
+        """Wait for the devices' work and pass the activities to the receiver. A receiving session must still run.
 
         No effect when called again.
         """
@@ -93,7 +93,7 @@ class DeviceCollections:
         while self._open:
             name, collection = next(iter(self._open.items()))
             if problems := collection.end():
-                self._tell(name, "; ".join(problems))
+                self._report_missing(name, "; ".join(problems))
             if isinstance(collection, PythonCollection):
                 receiver.add_sink(collection.sink)
             else:
@@ -106,29 +106,30 @@ class DeviceCollections:
         return bool(self._open)
 
     def are_full(self) -> bool:
-        """Return whether a collection loses activities because the memory for them is full."""
+        """Return whether a collection is losing activities because its memory is full."""
         return any(collection.is_full() for collection in self._open.values())
 
     def abandon(self) -> None:
-        """End without a result. No effect when called again."""
+        """End and discard the activities. No effect when called again."""
         while self._open:
             _, collection = self._open.popitem()
             collection.abandon()
 
 
 class PythonCollection:
-    """What a device of Python collects from here to end(). Whatever it does, the recording goes on.
+    """The collection of a Python device, from construction to end(). A fault of the device does not end the recording.
 
-    Errors of the device become problems; a KeyboardInterrupt passes, and ends the collection.
+    Exceptions of the device become problems in the result of end(). A KeyboardInterrupt propagates and ends the
+    collection.
     """
 
     def __init__(self, device: Device, types: tuple[str, ...]) -> None:
         """Raises errors.UnavailableError if the device cannot begin."""
-        assert device.python is not None, "a device of a library has a native collection"
+        assert device.python is not None, "a device from a shared library has a native collection"
         self._device: PythonDevice = device.python
         self._read_clock: Callable[[], int] = getattr(device.python, "clock", time.monotonic_ns)
         self._open = False
-        self._late: list[str] = []  # of an end() that did not return
+        self._unreported: list[str] = []  # problems of an end() that was interrupted
         self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
         try:
             self._hz = float(getattr(device.python, "clock_hz", 1e9))
@@ -144,17 +145,17 @@ class PythonCollection:
         self._open = True
 
     def end(self) -> list[str]:
-        """Wait for the device, end, and return what went wrong. No effect when called again."""
+        """Wait for the device, end the collection and return its problems. No effect when called again."""
         if not self._open:
-            late, self._late = self._late, []
-            return late
+            problems, self._unreported = self._unreported, []
+            return problems
         self._open = False
-        self._late = ["the end of its collection was interrupted, so that its work is missing"]
+        self._unreported = ["the end of its collection was interrupted, so its work is missing"]
         try:
             self._device.end(self._collection, self.sink)
         except Exception as error:
             self.sink.problem(
-                "the end of its collection failed, so that work may be missing: its plug-in raised "
+                "the end of its collection failed, so work may be missing: its plug-in raised "
                 + _text(error)
             )
         device_end = self._device_begin
@@ -163,32 +164,32 @@ class PythonCollection:
         except Exception as error:
             self.sink.problem(f"its clock could not be read: its plug-in raised {_text(error)}")
         end = _core.device_clock(time.monotonic_ns)
-        self._late = []
+        self._unreported = []
         return self.sink.finish(self._begin, end, self._device_begin, device_end, self._hz)
 
     def is_full(self) -> bool:
-        """Return False: what a device of Python keeps is its own matter until the end."""
+        """Return False: a Python device buffers its activities itself until the end."""
         return False
 
     def abandon(self) -> None:
-        """End without reading what was collected. No effect when ended."""
+        """End and discard the activities. No effect after end()."""
         if not self._open:
             return
         self._open = False
         try:
             self._device.abandon(self._collection)
-        except Exception:  # nobody wants what it has
+        except Exception:  # the activities are discarded anyway
             return
 
     def __del__(self) -> None:
-        # Of a recording that was dropped while it ran.
+        # For a recording that is garbage-collected while it runs.
         self.abandon()
 
 
 def _python_device(name: str) -> Device | None:
-    """Return the device of this name if it is one of Python. Registers what is known of installed plug-ins."""
+    """Return the Python device of this name; None for a native backend. Registers CUDA and installed plug-ins."""
     if name == "CUDA":
-        register_cuda()  # in a followed process nobody has asked for it yet
+        register_cuda()  # nothing else registers it in a followed process
         return None
     from fastprof.record.devices import find
 

@@ -19,12 +19,13 @@ class _ExperimentalConfig:
     None (the default) or True records every thread.
     record_python_gc_info: record each Python garbage collection as a range "Python GC".
     trace_only: only traces can be written; `profile.events()` raises `errors.StateError`.
+    enable_cuda_sync_events: with ProfilerActivity.CUDA, record waits of streams, events and contexts.
     verbose, capture_overload_names: always on.
     The other fields have no effect: one that is set is listed in `profile.missing` and reported by
     a warning the first time.
 
-    With PyTorch's own object, `profile_all_threads=False` cannot be told from the default, so every
-    thread is recorded.
+    In PyTorch's own object, False is also the default of profile_all_threads and therefore ignored:
+    every thread is recorded.
     """
 
     profiler_metrics: Sequence[str] = ()

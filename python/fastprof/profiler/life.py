@@ -36,7 +36,7 @@ class _Position(NamedTuple):
     came_from: ProfilerAction | None
     """The action before, while the transition from it is not complete."""
     scheduled: ProfilerAction
-    """The schedule's action for the step; another than `action` after a device has stopped."""
+    """The schedule's action for the step; differs from `action` after a device has stopped."""
 
 
 class ProfileLife:
@@ -133,10 +133,9 @@ class ProfileLife:
     def stop(self) -> None:
         """End the recording; call on_trace_ready if something was recorded.
 
-        Has no effect if the profile is not running. If an interrupt (Ctrl-C) breaks stop() off,
-        recording has ended and the result is available; call stop() again, or let the interpreter
-        exit, to have the handler called. An exception of the handler propagates; the profile has
-        then ended.
+        Has no effect if the profile is not running. If Ctrl-C interrupts stop(), recording has ended
+        and the result is available; a second stop(), or the interpreter's exit, calls the handler. An
+        exception of the handler propagates; the profile has then ended.
         """
         if not self._is_open():
             return
@@ -221,7 +220,7 @@ class ProfileLife:
         position = self._position
         scheduled = as_action(self.schedule(position.step_num + 1))  # may raise: before any change
         previous = position.came_from or position.action
-        following = self._unless_stopped(position, scheduled)
+        following = self._action_of_step(position, scheduled)
         self._position = _Position(position.step_num + 1, following, previous, scheduled)
         KinetoStepTracker.increment_step(PROFILER_STEP)
         if self._ended:
@@ -238,7 +237,7 @@ class ProfileLife:
         if failure is not None:
             raise failure
 
-    def _unless_stopped(self, position: _Position, scheduled: ProfilerAction) -> ProfilerAction:
+    def _action_of_step(self, position: _Position, scheduled: ProfilerAction) -> ProfilerAction:
         """Return the action of the next step: DEVICE_STOPPED while a cycle's device has stopped.
 
         A device stops when there is no room for its activities. The recording then ends and is handed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MemoryResults: what a profile says of memory, by category, over time, and while it runs."""
+"""MemoryResults: the memory results of a profile: by category, over time, and while it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MemoryResults"]
 
 
 class MemoryResults:
-    """The part of profile that is about memory; profile has the results that it reads."""
+    """Base of `profile` with the methods that return or write memory results."""
 
     _recording: Recording | None
     _stopping: bool
@@ -34,10 +34,11 @@ class MemoryResults:
     ) -> None:
         """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path` (.gz may follow).
 
-        With record_shapes=True, memory of PyTorch is by category, and .json and .raw.json are as
-        PyTorch writes them: see exporters.category_timeline. Otherwise, and as .csv, it is totals: see
-        exporters.memory_timeline. device: only this one ("cpu", "cuda:0").
-        Requires profile_memory=True; errors.ValueError if no memory was reported.
+        With record_shapes=True, the memory of PyTorch code is split by category, and .json and .raw.json have
+        PyTorch's formats (exporters.category_timeline). Otherwise, and in .csv, the file contains totals
+        (exporters.memory_timeline). device: only this device ("cpu", "cuda:0"); default: all.
+        Requires profile_memory=True. Raises errors.ValueError if no memory was reported, errors.IoError if the
+        file cannot be written.
         """
         table = self._finished_results()[-1].table
         plain = os.fspath(path).removesuffix(".gz")
@@ -64,7 +65,7 @@ class MemoryResults:
         return self._finished_results()[-1].memory_profile
 
     def _memory_profile(self) -> MemoryProfile:
-        """Return memory_profile(), under the name that torch.profiler.profile has for it."""
+        """Return memory_profile(); the name of this method in torch.profiler.profile."""
         return self.memory_profile()
 
     def export_memory_snapshot(
@@ -81,10 +82,11 @@ class MemoryResults:
     def memory_snapshot(self, device: str | None = None) -> dict[str, Any]:
         """Return allocations and frees so far and what is in use now, in the form of torch.cuda.memory._snapshot().
 
-        While the profile runs, recording goes on; may be called on any thread, and in a handler of a signal.
-        Afterwards: of the last recording, at its end. device: only this one ("cpu", "cuda:0", "python").
-        Blocks have categories with record_shapes=True. Requires profile_memory=True; errors.ValueError if
-        no memory was reported, errors.StateError while a profile with overflow="spill" runs.
+        While the profile runs, this reads the records so far and recording continues; any thread, also in a
+        signal handler. Afterwards it describes the end of the last recording. device: only this device ("cpu",
+        "cuda:0", "python"). With record_shapes=True, blocks have categories. Requires profile_memory=True.
+        Raises errors.ValueError if no memory was reported, and errors.StateError while a profile with
+        overflow="spill" runs.
 
             signal.signal(signal.SIGUSR1, lambda *_: prof.export_memory_snapshot("now.pickle"))
         """
@@ -104,7 +106,9 @@ class MemoryResults:
             return recording.so_far(self._metadata)  # errors.StateError if it has just ended
         if stopping:
             if not self._results:
-                raise errors.StateError("the profile is being stopped. Ask again afterwards.")
+                raise errors.StateError(
+                    "another thread is stopping the profile. Call this again after stop() has returned."
+                )
             return self._results[-1]
         return self._finished_results()[-1]
 
@@ -120,10 +124,10 @@ class MemoryResults:
         return memory_report(self, device)
 
     def memory_leaks(self, steps: int = 1) -> list[Leak]:
-        """Return what a step allocated that was not freed within `steps` steps after it, by stack.
+        """Return the memory that a step allocated and that was not freed within the next `steps` steps, by stack.
 
-        Largest first; parameters, gradients and optimizer state are left out. Requires what
-        memory_profile() requires, and step() after each step; else errors.ValueError.
+        Largest first. Parameters, gradients and optimizer state are left out. Requires the options of
+        memory_profile(), and a call of step() after each step; otherwise raises errors.ValueError.
         """
         from fastprof.analysis.memory_categories.origins import leaks
 

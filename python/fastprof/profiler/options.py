@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the arguments of profile() and find out which of them this build cannot honour."""
+"""Options: the checked arguments of profile(), and which of them cannot be honoured here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.native_numbers import Category, OverflowPolicy
-from fastprof.profiler.config import config_fields, missing_of_config, says_threads
+from fastprof.profiler.config import config_fields, missing_of_config, sets_all_threads
 from fastprof.record import python_calls as calls
 from fastprof.record.activities import (
     ProfilerActivity,
@@ -38,7 +38,7 @@ OVERFLOW_POLICIES = {
 # The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
 
-# What plug-ins record.
+# Activities that device plug-ins record.
 _PLUGIN_ACTIVITIES = frozenset(ProfilerActivity) - {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 _warned: set[str] = set()
@@ -48,9 +48,9 @@ _warned: set[str] = set()
 class Options:
     """The checked arguments of a profile.
 
-    asked: every activity that was given. activities: the subset that is recorded.
-    filters: the type names of those activities that were given with some.
-    quiet: what is missing is not reported by warnings.
+    asked: the requested activities. activities: the subset that is recorded.
+    filters: activity -> type names, for the activities that were given with type names.
+    quiet: do not warn of what is missing.
     missing: what was requested but is not recorded -> reason.
     """
 
@@ -71,7 +71,7 @@ class Options:
     max_bytes: int
     max_name_bytes: int
     overflow: int
-    # Backend of devices -> types of traces that it collects.
+    # Device backend -> activity types, as in traces, that it collects.
     device_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spill_folder: str = ""
     backing_file: str = ""
@@ -122,7 +122,7 @@ def make_options(
     Raises errors.ValueError for invalid values and errors.UnavailableError if nothing that was
     requested can be recorded; both say what to change. Warns of each entry of `missing`.
     """
-    reason_of = cache(missing_reason)  # to know it of CUDA, CUPTI is asked
+    reason_of = cache(missing_reason)  # the reason for CUDA queries CUPTI
     asked = parse_activities(activities if activities is not None else ())
     explicit = activities is not None
     if activity_filters:
@@ -160,14 +160,15 @@ def make_options(
     if post_processing_timeout_s is not None:
         if post_processing_timeout_s < 0:
             raise errors.ValueError(
-                f"post_processing_timeout_s must be at least 0, not {post_processing_timeout_s}"
+                f"post_processing_timeout_s must be at least 0, not {post_processing_timeout_s}. Leave it out:"
+                " it has no effect."
             )
         missing["post_processing_timeout_s"] = (
             "post_processing_timeout_s has no effect: results are read on first access, and in full"
         )
     if native and not with_stack:
         raise errors.ValueError(
-            "native=True adds C++ frames to stacks, and there are none. Pass with_stack=True, too."
+            "native=True adds C++ frames to Python stacks, which are not recorded. Pass with_stack=True, too."
         )
     if native and (reason := _core.native_frames_missing()):
         native, missing["native"] = False, f"native: {reason}"
@@ -176,7 +177,7 @@ def make_options(
         trace_only = False
         missing["trace_only"] = "trace_only has no effect together with with_stack=True"
     if all_threads is None:
-        all_threads = config.get("profile_all_threads") is not False or not says_threads(
+        all_threads = config.get("profile_all_threads") is not False or not sets_all_threads(
             experimental_config
         )
     kept = frozenset(asked.keys() - lacking.keys())
@@ -291,7 +292,7 @@ def _traced_calls(python_calls: bool | calls.CallFilter) -> calls.CallFilter | N
     traced = calls.CallFilter() if python_calls is True else python_calls or None
     if traced is not None and not isinstance(traced, calls.CallFilter):
         raise errors.ValueError(
-            f"python_calls is True, False or a CallFilter, not {python_calls!r}"
+            f"python_calls must be True, False or a CallFilter, not {python_calls!r}"
         )
     return traced
 

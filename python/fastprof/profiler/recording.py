@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording: one native session from start to stop. Result: its events, read on first use."""
+"""Recording: one native session from start to stop, with its observers. Result: its events, read on first use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ _OP_CATEGORIES = Category.USER | Category.OP
 
 
 class Recording:
-    """One native session and the observers of torch and garbage collection. Use from one thread at a time."""
+    """One native session, and the observers that record into it while it runs.
+
+    The observers are those of torch's ops, garbage collection, Python calls, Python's allocators, tasks, devices and
+    child processes. Use from one thread at a time.
+    """
 
     def __init__(
         self,
@@ -48,7 +52,7 @@ class Recording:
         facts: list[tuple[str, str]] | None = None,
         keep_file: bool = False,
     ) -> None:
-        """facts: what the backing file says of the process, None: process_facts(). keep_file: leave it."""
+        """facts: metadata in the backing file; None: process_facts(). keep_file: do not remove the file at the end."""
         self._options = options
         if facts is None:
             facts = process_facts() if options.backing_file else []
@@ -139,7 +143,7 @@ class Recording:
         return self._options.missing
 
     def add_fact(self, key: str, value: str) -> None:
-        """Tell the reader of the backing file more of the process. Any thread."""
+        """Add metadata of the process to the backing file. Any thread."""
         self._session.add_backing_metadata(key, value)
 
     def _report_calls(self, problems: list[str]) -> None:
@@ -182,18 +186,21 @@ class Recording:
 
     @property
     def collects_devices(self) -> bool:
-        """Whether work of devices is being collected."""
+        """Whether activities of devices are being collected."""
         return self._devices.are_open
 
     def hand_over_devices(self, receiver: ActivityReceiver, *, end: bool) -> None:
-        """Give the receiver what devices have completed; at the end, all of it, after waiting for it."""
+        """Pass the completed activities of devices to the receiver.
+
+        end: wait for the devices first, and end the collections.
+        """
         if end:
             self._devices.end(receiver)
         else:
             self._devices.hand_over(receiver)
 
     def release(self) -> None:
-        """End without reading what was recorded; it is in the backing file. Any thread."""
+        """End without reading the records, which stay in the backing file. Any thread."""
         self._stop_observing()
         self._session.abandon()
 
@@ -202,16 +209,15 @@ class Recording:
         """False in a forked child, where the native session does not exist."""
         return self._pid == os.getpid()
 
-    def _warn_of_spill(self) -> None:
-        """Warn, and add to `missing`, if records were lost because the spill file was not writable."""
+    def _report_spill_error(self) -> None:
+        """Warn, and add to `missing`, if records were lost because the spill file could not be written."""
         reason = self._session.spill_error
         if reason:
             report_missing(
                 self._options,
                 "spill",
-                f"the spill file could not be written ({reason}): events are missing, which are "
-                "counted as dropped under spill_failed; choose another spill_folder, or a larger "
-                "max_bytes",
+                f"the spill file could not be written ({reason}): the missing events are counted as "
+                "dropped under spill_failed; choose another spill_folder, or a larger max_bytes",
             )
 
     def devices_are_full(self) -> bool:
@@ -228,9 +234,9 @@ class Recording:
             self._pauses[-1][1] = now_ns
 
     def so_far(self, metadata: Mapping[str, Any]) -> Result:
-        """Return what has been recorded so far, of this process, while recording goes on. Any thread.
+        """Return the events of this process so far; recording continues. Any thread.
 
-        Raises errors.StateError if it does not run (any more), or with overflow="spill".
+        Raises errors.StateError if the recording is not running, or with overflow="spill".
         """
         capture = self._session.capture_so_far(_thread_names())
         now_ns = _core.now_ns()
@@ -251,7 +257,7 @@ class Recording:
                 capture = self._session.stop(_thread_names())
             finally:
                 self._stop_observing()
-            self._warn_of_spill()
+            self._report_spill_error()
             if problem := self._session.backing_problem:
                 report_missing(self._options, "backing_file", problem)
             pauses = [(a, b) for a, b in self._pauses]
@@ -284,7 +290,7 @@ class Result:
         self.options = options
         self.metadata = dict(metadata)
         self.pauses = tuple(pauses)
-        # Read during the recording: the process groups may be gone when a trace is written.
+        # distributed_info() during the recording: the process groups may be destroyed before a trace is written.
         self.distributed: dict[str, Any] | None = None
         keep_readable_at_exit(self)
 
@@ -360,7 +366,7 @@ class Result:
 
     @cached_property
     def capture_to_write(self) -> _core.Capture:
-        """The capture to export: the session's own, or one made of the rows that the table has."""
+        """The capture to export: the session's own, or, if rows were left out, one made from the table."""
         if self.capture is not None and not self.pauses and not self._min_call_ns:
             return self.capture
         from fastprof.exporters.trace_writers import capture_of_table

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""recover: read what a process recorded from the backing file of its profile, after it was killed."""
+"""recover: read the records of a killed process from the backing file of its profile."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     """Read the backing file of a profile (`profile(backing_file=...)`) or of a C++ session.
 
     path: the file. Its process may have been killed, may have ended without stop(), or may still run.
-    Or the folder of a profile with follow_children=True whose process was killed (docs/children.md):
-    the processes that it followed become one table, on one clock; metadata["processes"] describes
-    each, metadata["problems"] says what cannot be read. The folder stays: remove it when you are done.
+    Or the shard folder of a profile with follow_children=True whose process was killed (docs/children.md):
+    the followed processes become one table on one clock. metadata["processes"] describes each process,
+    metadata["problems"] lists what cannot be read. The folder is not removed.
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
@@ -30,12 +30,12 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds facts
     of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
     what is missing: open_ranges, unread_chunks, unknown_texts, python_stacks, damaged, names_lost,
-    fallback_slabs, threads_outside; docs/backing_file.md explains each. Of the tables of several
-    processes of one boot, `start_ns - recovered["unix_offset_ns"]` is one clock, CLOCK_MONOTONIC.
+    fallback_slabs, threads_outside; docs/backing_file.md explains each. In the tables of several
+    processes of one boot, `start_ns - recovered["unix_offset_ns"]` is CLOCK_MONOTONIC and comparable.
 
-    Raises errors.IoError if the file cannot be read, errors.FormatError if it is no backing file or
-    is damaged beyond use, errors.ValueError if it has no such session. The file is untrusted: nothing
-    in it is executed.
+    Raises errors.IoError if the file cannot be read, errors.FormatError if it is not a backing file or
+    is too damaged to read, errors.ValueError if it has no such session. The file is untrusted: nothing
+    in it is executed. Any thread.
 
         table = fastprof.recover("/dev/shm/run/records")
         print(fastprof.EventList.from_table(table).key_averages().table())
@@ -63,7 +63,7 @@ def _folder(path: str | os.PathLike[str], max_bytes: int) -> tuple[_core.Capture
     if not shards:
         said = f" ({problems[0]})" if problems else ""
         raise errors.FormatError(
-            f"{os.fspath(path)}: a folder without the records of a process{said}. Use the folder"
+            f"{os.fspath(path)}: this folder contains no records of a process{said}. Use the folder"
             " fastprof-children-... of a profile with follow_children=True, or a backing file."
         )
     offset = int(shards[0].facts["unix_offset_ns"])
@@ -73,10 +73,10 @@ def _folder(path: str | os.PathLike[str], max_bytes: int) -> tuple[_core.Capture
 
 
 def process_facts() -> list[tuple[str, str]]:
-    """Return what the reader of a backing file should know of this Python process.
+    """Return the metadata of this process for a backing file, as (key, value) pairs.
 
-    name: of multiprocessing's process object; rank: from the environment (RANK); argv: as one text.
-    Each is left out where it does not exist.
+    name: name of multiprocessing's process object. rank: the environment variable RANK. argv: sys.argv as one
+    text. Each is left out where it does not exist.
     """
     facts = []
     multiprocessing = sys.modules.get("multiprocessing.process")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the shards of a folder, and merge the processes into one capture on one clock."""
+"""Read the shards of followed processes, and merge all processes into one capture on one clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "read_shards",
 ]
 
-# Counts in the facts of a backing file that mean that something is missing.
+# Counts in the facts of a backing file that are non-zero if something is missing.
 MISSING_COUNTS = (
     "unread_chunks",
     "unknown_texts",
@@ -34,7 +34,7 @@ MISSING_COUNTS = (
 
 
 class Shard(NamedTuple):
-    """The records of one process, from one of the programs that it executed."""
+    """The records of one process while it executed one program."""
 
     path: str
     capture: _core.Capture
@@ -44,7 +44,7 @@ class Shard(NamedTuple):
 
 
 def read_shards(folder: ShardFolder, max_bytes: int = 0) -> tuple[list[Shard], list[str]]:
-    """Return the shards in the order in which they were made, and what could not be read, as sentences.
+    """Return the shards in the order in which they were created, and sentences that say what could not be read.
 
     max_bytes: limit of each file's size; 0: 16 GB.
     """
@@ -81,8 +81,8 @@ def merge_processes(
 ) -> _core.Capture:
     """Return one capture of all processes.
 
-    first: the capture of the process that followed them, if it is there. unix_offset_ns: of the clock
-    of the result, from CLOCK_MONOTONIC. now_ns: open ranges of processes that still run end then.
+    first: the capture of the process that followed them, if available. unix_offset_ns: Unix time minus
+    CLOCK_MONOTONIC for the result. now_ns: Unix time at which open ranges of processes that still run end.
     """
     parts: list[tuple[Any, int, int | None, str]] = []
     if first is not None:
@@ -96,18 +96,21 @@ def merge_processes(
 
 
 def display_name(shard: Shard) -> str:
-    """Return the name of multiprocessing's process object, or of the program, or the kernel's."""
-    told = shard.facts["metadata"]
-    if "name" in told and told["name"] != "MainProcess":
-        return str(told["name"])
-    program = str(told.get("argv", "")).split(" ")[0]
+    """Return the name of multiprocessing's process object, else of the script, else the kernel's process name."""
+    metadata = shard.facts["metadata"]
+    if "name" in metadata and metadata["name"] != "MainProcess":
+        return str(metadata["name"])
+    program = str(metadata.get("argv", "")).split(" ")[0]
     if program.endswith(".py"):
         return os.path.basename(program)
     return str(shard.capture.process_name)
 
 
 def process_of(shard: Shard, shift_ns: int = 0) -> dict[str, Any]:
-    """Return what the metadata of results says of a process."""
+    """Return the description of a process for metadata["processes"] of a table.
+
+    shift_ns: added to start_ns, to convert it to the clock of the merged capture.
+    """
     facts = shard.facts
     process = {
         "pid": shard.capture.pid,
@@ -124,7 +127,7 @@ def process_of(shard: Shard, shift_ns: int = 0) -> dict[str, Any]:
 
 
 def join_sentences(sentences: Iterable[str], most: int = 8) -> str:
-    """Return the first few of the sentences as one text."""
-    told = list(dict.fromkeys(sentences))
-    more = f"; and {len(told) - most} more" if len(told) > most else ""
-    return "; ".join(told[:most]) + more
+    """Return the distinct sentences as one text: the first `most` of them, and the number of the others."""
+    distinct = list(dict.fromkeys(sentences))
+    more = f"; and {len(distinct) - most} more" if len(distinct) > most else ""
+    return "; ".join(distinct[:most]) + more

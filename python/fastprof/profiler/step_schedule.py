@@ -35,7 +35,7 @@ class InvalidScheduleError(errors.ValueError, AssertionError):
 def as_action(value: Any) -> ProfilerAction:
     """Convert to a ProfilerAction from ours or PyTorch's; errors.ValueError for any other value.
 
-    DEVICE_STOPPED is rejected as well: a schedule must not return it.
+    DEVICE_STOPPED is rejected too: only the profiler sets it.
     """
     name = getattr(value, "name", None)
     if isinstance(name, str) and name in ProfilerAction.__members__:
@@ -44,7 +44,7 @@ def as_action(value: Any) -> ProfilerAction:
             return action
     known = "NONE, WARMUP, RECORD or RECORD_AND_SAVE"
     raise errors.ValueError(
-        f"a schedule must return a ProfilerAction ({known}), but returned {value!r}"
+        f"a schedule must return a ProfilerAction ({known}), but this one returned {value!r}"
     )
 
 

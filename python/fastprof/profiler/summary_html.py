@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """summary_html and summary_text: a profile as a notebook or an interactive shell shows it, at bounded cost.
 
-A profile that runs is not disturbed: its state is said, and nothing is stopped, read or warned of.
+For a running profile only its state is shown: nothing is stopped or read, and no warning is issued.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["summary_html", "summary_text"]
 
 
 def summary_html(profiler: profile) -> str:
-    """Return a line about the recording and the averages by self time."""
+    """Return the recording's summary line, what is missing, and the averages by self time, as HTML."""
     state = _state(profiler)
     if state:
         return html_note(state)
@@ -27,7 +27,7 @@ def summary_html(profiler: profile) -> str:
 
 
 def summary_text(profiler: profile) -> str:
-    """Return the same as text."""
+    """Return the content of summary_html() as text."""
     state = _state(profiler)
     if state:
         return f"<fastprof.profile: {state}>"
@@ -41,7 +41,7 @@ def _state(profiler: profile) -> str:
     if not profiler.enabled:
         return "disabled: nothing is recorded"
     if profiler._stopping:
-        return "stopping; stop() it again to complete an interrupted stop"
+        return "stopping; call stop() again to complete an interrupted stop"
     if profiler._records() and not profiler._results:
         return "recording; results are there after stop()"
     if profiler._records():
@@ -49,7 +49,7 @@ def _state(profiler: profile) -> str:
     if not profiler._results:
         return "nothing was recorded" if profiler._ended else "not started"
     if any(result.options.trace_only for result in profiler._results):
-        return "recorded with trace_only=True: export_chrome_trace() has the events"
+        return "recorded with trace_only=True; write the events with export_chrome_trace()"
     return ""
 
 

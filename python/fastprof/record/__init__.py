@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotate a program: ranges, marks, counters and flows; propagate to other threads; activity kinds."""
+"""What a program records: annotations (ranges, marks, counters, flows), Python calls and memory, devices.
+
+Also the sources outside of the thread: work handed to other threads, child processes, NVTX and ITT.
+"""

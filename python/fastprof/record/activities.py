@@ -25,7 +25,7 @@ __all__ = [
 class ProfilerActivity(SameEnum, enum.Enum):
     """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere.
 
-    MPS is ours: Metal work, which PyTorch's profiler does not record.
+    MPS exists in fastprof only: Metal work, which PyTorch's profiler does not record.
     """
 
     CPU = 0
@@ -112,10 +112,10 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
 def cuda_types(
     types: tuple[str, ...] | None, *, sync: bool = False, memory: bool = False
 ) -> tuple[str, ...]:
-    """Return the types of traces that type names of the CUDA group stand for (None: all).
+    """Return the activity types, as in traces, of type names of the CUDA group (None: all).
 
-    sync: include waits of streams and events; memory: include allocations by CUDA's functions, pools and
-    moves of managed memory; neither is among "all". Raises errors.UnavailableError for an unknown name.
+    sync: include waits of streams and events. memory: include allocations by CUDA's functions, pools and
+    moves of managed memory. Neither is part of "all". Raises errors.UnavailableError for an unknown name.
     """
     chosen = (
         set(_CUDA_TYPES.values()) - _ON_REQUEST
@@ -130,9 +130,9 @@ def cuda_types(
 
 
 def plugin_types(activity: ProfilerActivity, types: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the types of traces that type names of the group of a plug-in's activity stand for.
+    """Return the activity types, as in traces, of type names of a plug-in's activity (None: all).
 
-    None: all. Raises errors.UnavailableError for an unknown name.
+    Raises errors.UnavailableError for an unknown name.
     """
     prefix = activity.name.lower()
     known = {
@@ -162,7 +162,7 @@ def category_mask(types: tuple[str, ...] | None) -> int:
 
 
 def _known(name: str, types: Mapping[str, _Type], group: str) -> _Type:
-    """Return what a type name of a group stands for; errors.UnavailableError if it is unknown."""
+    """Return the value of a type name of a group; errors.UnavailableError if the name is unknown."""
     found = types.get(name.lower())
     if found is None:
         known = ", ".join(types).upper()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which activities can be recorded on this machine, and why the others cannot."""
+"""Which activities can be recorded in this process, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def missing_reason(activity: ProfilerActivity) -> str | None:
-    """Return why an activity is not recorded here; None if it is."""
+    """Return why an activity cannot be recorded in this process; None if it can. Any thread."""
     if activity is ProfilerActivity.CPU:
         return None
     if activity is ProfilerActivity.CUDA:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether work on CUDA devices can be collected in this process, and where NVIDIA's libraries may lie."""
+"""Whether work on CUDA devices can be collected in this process, and where to look for NVIDIA's libraries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from fastprof import _core
 
-__all__ = ["EVENTS", "cuda_problem", "register_cuda"]
+__all__ = ["EVENTS", "cuda_problem", "load_cupti", "register_cuda"]
 
-# The backend that times ranges by CUDA events, where CUPTI cannot be used.
+# Name of the backend that times ranges by CUDA events if CUPTI cannot be used.
 EVENTS = "CUDA events"
 
-# What exists where NVIDIA's driver is loaded, under Linux and under Windows' Linux.
+# Files that exist if NVIDIA's driver is loaded: on Linux, and in the Windows Subsystem for Linux.
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
 # Libraries in NVIDIA's packages for Python, by version of CUDA.
 _CUPTI_IN_PACKAGES = (
@@ -28,22 +28,21 @@ _CUDART_IN_PACKAGES = (
     "cuda_runtime/lib/libcudart.so.12",
     "cuda_runtime/lib/libcudart.so.11.0",
 )
-_CHOSEN = "FASTPROF_CUPTI_LIBRARY"
-_CHOSEN_RUNTIME = "FASTPROF_CUDART_LIBRARY"
+_CUPTI_VARIABLE = "FASTPROF_CUPTI_LIBRARY"
+_CUDART_VARIABLE = "FASTPROF_CUDART_LIBRARY"
 
 
 def cuda_problem() -> str | None:
-    """Return why work on CUDA devices cannot be collected, and what would help; None if it can.
+    """Return why work on CUDA devices cannot be collected and how to fix it; None if it can be collected.
 
-    It can if CUPTI accepts us or, failing that, if ranges can be timed by CUDA events. Costs nothing where
+    It can if CUPTI is usable or, failing that, if ranges can be timed by CUDA events. Costs nothing if
     NVIDIA's driver is not installed; else the first call loads libcupti (about 20 ms). The answer may
-    change: another tool may have CUPTI for a while. Any thread.
+    change, because another tool may use CUPTI for a while. Any thread.
     """
-    chosen = os.environ.get(_CHOSEN)
+    chosen = os.environ.get(_CUPTI_VARIABLE)
     if chosen == "":
-        return f"CUDA is switched off by {_CHOSEN}, which is empty"
-    named = chosen is not None or os.environ.get(_CHOSEN_RUNTIME)
-    if not named and not any(map(os.path.exists, _DRIVER_FILES)):
+        return f"CUDA is switched off, because {_CUPTI_VARIABLE} is empty: unset it"
+    if not _may_have_cuda():
         return "NVIDIA's driver is not installed, so work on CUDA devices is not recorded"
     register_cuda()
     problem = _core.device_problem("CUDA")
@@ -52,15 +51,30 @@ def cuda_problem() -> str | None:
     return f"work on CUDA devices is not recorded: {problem}"
 
 
+def load_cupti() -> None:
+    """Load libcupti where NVIDIA's driver is installed, without becoming its client; once, about 20 ms.
+
+    The injection library asks the loaded one which stream a handle is. Any thread.
+    """
+    if _may_have_cuda():
+        _core.load_cupti(_libraries(_CUPTI_IN_PACKAGES))
+
+
+def _may_have_cuda() -> bool:
+    """Return whether the driver is installed or the environment names a library, as tests do."""
+    named = os.environ.get(_CUPTI_VARIABLE) is not None or os.environ.get(_CUDART_VARIABLE)
+    return bool(named) or any(map(os.path.exists, _DRIVER_FILES))
+
+
 @lru_cache(maxsize=1)
 def register_cuda() -> None:
-    """Register both backends and the exclusive profiler's support of CUDA. Loads nothing. Any thread."""
+    """Register both CUDA backends and the exclusive profiler's CUDA stubs. Loads no library. Any thread."""
     _core.register_cuda(_libraries(_CUPTI_IN_PACKAGES))
     _core.register_cuda_events(_libraries(_CUDART_IN_PACKAGES))
 
 
 def _libraries(names: tuple[str, ...]) -> list[str]:
-    """Return the files of these names in NVIDIA's packages, in their order."""
+    """Return the paths of these files in NVIDIA's Python packages, in the given order."""
     spec = importlib.util.find_spec("nvidia")
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     return [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device plug-ins: accelerators whose work profiles record beside that of CUDA.
+"""Device plug-ins: record the work of accelerators that fastprof does not support itself.
 
-A plug-in is a shared library with the C interface of csrc/include/fastprof/device_plugin.h, or an object
-of Python. Programs register them; installed packages do with an entry point, and users with the
-environment.
+A plug-in is a shared library with the C interface of csrc/include/fastprof/device_plugin.h, or a Python
+object (PythonDevice). It is registered by the program, by an entry point of an installed package, or by the
+environment variable FASTPROF_DEVICE_PLUGINS.
 
     import fastprof
 
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _ENTRY_POINTS = "fastprof.devices"
-_CHOSEN = "FASTPROF_DEVICE_PLUGINS"
+_VARIABLE = "FASTPROF_DEVICE_PLUGINS"
 
 # PyTorch's numbers of device types -> activity.
 _ACTIVITIES = {
@@ -64,9 +64,11 @@ _NAMES = {activity.name.lower(): activity for activity in ProfilerActivity}
 
 
 class Device(NamedTuple):
-    """A registered plug-in. origin: path of its library, or the type of its object. device_type: PyTorch's
-    number. has_stubs: whether the exclusive profiler can time its work. python: the object; None: a
-    library."""
+    """A registered plug-in.
+
+    origin: path of its library, or type of its object. device_type: PyTorch's number. has_stubs: whether
+    the exclusive profiler can time its work. python: the Python object; None for a library.
+    """
 
     name: str
     activity: ProfilerActivity
@@ -76,11 +78,11 @@ class Device(NamedTuple):
     python: PythonDevice | None = None
 
     def problem(self) -> str | None:
-        """Return why its work cannot be collected now; None if it can. Never raises."""
+        """Return why the device's work cannot be collected now; None if it can. Never raises. Any thread."""
         if self.python is None:
             return _core.device_problem(self.name) or None
         try:
-            reason = getattr(self.python, "problem", _nothing)()
+            reason = getattr(self.python, "problem", lambda: None)()
         except Exception as error:
             return f"problem() of its plug-in raised {type(error).__name__}: {error}"
         return str(reason) if reason else None
@@ -88,52 +90,53 @@ class Device(NamedTuple):
 
 _devices: dict[str, Device] = {}
 _refused: dict[str, str] = {}
-_lock = threading.RLock()  # entry points may register themselves
+_lock = threading.RLock()  # reentrant: the function of an entry point may call register()
 _installed_are_loaded = False
 
 
 def register(device: str | os.PathLike[str] | PythonDevice) -> Device:
-    """Register a plug-in for the rest of the process, and return what is known of it.
+    """Register a plug-in for the rest of the process and return its description.
 
-    device: path of a shared library, or an object as described by PythonDevice. Registering the same one
-    again has no effect. Raises errors.UnavailableError if a library cannot be loaded or is no plug-in
-    for this version, errors.ValueError if the plug-in is invalid or its name belongs to another. Any
+    device: path of a shared library, or an object with the methods of PythonDevice. Registering the same
+    plug-in again has no effect. Raises errors.UnavailableError if a library cannot be loaded or is not a
+    plug-in for this version, errors.ValueError if the plug-in is invalid or another one has its name. Any
     thread.
     """
     with _lock:
         made = _library(device) if isinstance(device, str | os.PathLike) else _object(device)
         if made.name in _NAMES and _NAMES[made.name] is not made.activity:
             raise errors.ValueError(
-                f"the name {made.name!r} is that of an activity, and the device {made.origin} records "
-                f"{made.activity.name}. Rename it."
+                f"the device {made.origin} has the name of the activity {made.name!r} but records "
+                f"{made.activity.name}. Rename the device."
             )
         known = _devices.get(made.name)
         if known is not None and (known.python is not made.python or known.origin != made.origin):
             raise errors.ValueError(
-                f"there is a device named {made.name!r} already, from {known.origin}. Rename one, or call "
+                f"there is already a device named {made.name!r}, from {known.origin}. Rename one, or call "
                 f"fastprof.devices.unregister({made.name!r}) first."
             )
         return _devices.setdefault(made.name, made)
 
 
 def unregister(name: str) -> None:
-    """Make later profiles ignore a device; errors.ValueError if there is none of this name.
+    """Remove a device from later profiles; errors.ValueError if no device has this name.
 
-    Running profiles keep it. A library stays loaded, and can be registered again. Any thread.
+    Running profiles keep recording it. A library stays loaded and can be registered again. Any thread.
     """
     with _lock:
         if _devices.pop(name, None) is None:
             raise errors.ValueError(
-                f"there is no device named {name!r}: see fastprof.devices.registered()"
+                f"there is no device named {name!r}. fastprof.devices.registered() lists the devices."
             )
 
 
 def registered() -> tuple[Device, ...]:
     """Return all devices, in the order in which they were registered.
 
-    The first call registers those of installed packages (entry points of the group `fastprof.devices`)
-    and of FASTPROF_DEVICE_PLUGINS: paths of libraries, or module:attribute, separated by colons; an
-    empty value turns installed ones off. One that is refused is warned of, and listed by refused().
+    The first call also registers the plug-ins of installed packages (entry points of the group
+    `fastprof.devices`) and of FASTPROF_DEVICE_PLUGINS: paths of libraries or module:attribute, separated by
+    colons. An empty value disables both. A plug-in that cannot be registered causes a warning and is listed
+    by refused(). Any thread.
     """
     global _installed_are_loaded
     with _lock:
@@ -144,21 +147,23 @@ def registered() -> tuple[Device, ...]:
 
 
 def refused() -> dict[str, str]:
-    """Return what could not be registered from entry points or the environment -> reason."""
+    """Return the entry points and environment entries that could not be registered -> reason. Any thread."""
     registered()
     return dict(_refused)
 
 
 def find(name: str) -> Device | None:
-    """Return the device of this name; None if there is none."""
+    """Return the device of this name; None if there is none. Any thread."""
     return next((device for device in registered() if device.name == name), None)
 
 
 def _library(path: str | os.PathLike[str]) -> Device:
-    # A name without a slash would be searched for in the loader's folders.
+    # The loader searches its own folders for a name without a slash.
     where = os.path.abspath(os.fspath(path))
     if not os.path.exists(where):
-        raise errors.UnavailableError(f"the device plug-in {where} does not exist")
+        raise errors.UnavailableError(
+            f"the device plug-in {where} does not exist. Pass the path of its shared library."
+        )
     name, device_type, has_stubs = _core.load_device_plugin(where)
     return Device(name, _ACTIVITIES[device_type], where, device_type, has_stubs)
 
@@ -170,7 +175,7 @@ def _object(device: PythonDevice) -> Device:
     ]
     if lacking:
         raise errors.ValueError(
-            f"the device {origin} lacks {', '.join(lacking)}: see fastprof.devices.PythonDevice"
+            f"the device {origin} lacks {', '.join(lacking)}. Implement fastprof.devices.PythonDevice."
         )
     name = getattr(device, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", name):
@@ -179,7 +184,7 @@ def _object(device: PythonDevice) -> Device:
             "letters, digits or underscores."
         )
     if name in ("cpu", "cuda"):
-        raise errors.ValueError(f"the name {name!r} belongs to fastprof. Use another.")
+        raise errors.ValueError(f"the device name {name!r} belongs to fastprof. Use another name.")
     activity = as_activity(getattr(device, "activity", ProfilerActivity.PrivateUse1))
     if activity not in _TYPES:
         allowed = ", ".join(sorted(a.name for a in _TYPES))
@@ -187,10 +192,6 @@ def _object(device: PythonDevice) -> Device:
             f"the device {name!r} cannot record {activity.name}. Use {allowed}."
         )
     return Device(name, activity, origin, _TYPES[activity], has_stubs=False, python=device)
-
-
-def _nothing() -> None:
-    return None
 
 
 def _unlock_in_child() -> None:
@@ -203,26 +204,26 @@ os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 def _register_installed() -> None:
-    chosen = os.environ.get(_CHOSEN)
-    if chosen == "":
+    text = os.environ.get(_VARIABLE)
+    if text == "":
         return
-    for name, load in [*_of_packages(), *_of_environment(chosen or "")]:
+    for name, load in [*_of_packages(), *_of_environment(text or "")]:
         try:
             for device in _devices_of(load()):
                 register(device)
-        except Exception as error:  # whatever a package does, profiles go on
+        except Exception as error:  # a faulty package must not prevent profiles
             _refused[name] = f"{type(error).__name__}: {error}"
             warnings.warn(f"the device plug-in {name} is not used: {error}", stacklevel=2)
 
 
 def _devices_of(value: Any) -> list[Any]:
-    """Return the devices that an entry point stands for: one, several, or a function that returns them."""
+    """Return the devices of an entry point's value: a device, a list, or a class or function that returns them."""
     if callable(value) and not hasattr(value, "begin"):
         value = value()
     elif isinstance(value, type):
-        value = value()  # a class of devices
+        value = value()
     if value is None:
-        return []  # it has registered what it has
+        return []  # the function called register() itself
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -235,7 +236,7 @@ def _of_environment(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _entries(text: str) -> list[str]:
-    """Return the entries of FASTPROF_DEVICE_PLUGINS. module:attribute contains the separator, too."""
+    """Split FASTPROF_DEVICE_PLUGINS at colons, but not the colon of module:attribute."""
     parts = [part for part in text.split(os.pathsep) if part]
     entries: list[str] = []
     while parts:
@@ -258,10 +259,10 @@ def _attribute(name: str) -> Any:
 def _of_packages() -> Iterator[tuple[str, Any]]:
     """Yield (name, function that loads it) of each entry point.
 
-    importlib.metadata reads the entry points of all packages, which takes long where many are
-    installed, so it is only asked if the text of one names the group.
+    importlib.metadata parses the entry points of all packages, which is slow if many are installed. It is used
+    only if some package's entry_points.txt contains the group.
     """
-    if not any(map(_names_the_group, sys.path)):
+    if not any(map(_contains_group, sys.path)):
         return
     from importlib.metadata import entry_points
 
@@ -269,17 +270,17 @@ def _of_packages() -> Iterator[tuple[str, Any]]:
         yield f"{entry.name} = {entry.value}", entry.load
 
 
-def _names_the_group(folder: str) -> bool:
-    """Return whether a package in a folder of sys.path has a device plug-in.
+def _contains_group(folder: str) -> bool:
+    """Return whether a package in a folder of sys.path has an entry point of the group.
 
-    Every first profile asks, and hundreds of packages may be installed: by plain system calls, which take 3 us a
-    package (importlib.metadata: 50 us).
+    The first profile of every process needs this, and hundreds of packages may be installed. Plain system calls take
+    3 us a package (importlib.metadata: 50 us).
     """
     group = f"[{_ENTRY_POINTS}]".encode()
     try:
         names = [n for n in os.listdir(folder or ".") if n.endswith((".dist-info", ".egg-info"))]
     except OSError:
-        return False  # a zip file, or nothing
+        return False  # a zip file, or it does not exist
     for name in names:
         try:
             file = os.open(f"{folder or '.'}/{name}/entry_points.txt", os.O_RDONLY | os.O_CLOEXEC)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastprof.base import errors
+from fastprof.record.injection import ITT_VARIABLE, NVTX_VARIABLE, is_injection_library
 
 if TYPE_CHECKING:
     from fastprof import _core
@@ -19,6 +21,7 @@ __all__ = ["emit_itt", "emit_nvtx"]
 
 class _Emitter:
     kind: ClassVar[str]
+    variable: ClassVar[str]  # of the environment, that names the tool
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
@@ -35,12 +38,12 @@ class _Emitter:
                 f"{type(self).__name__} is not reentrant. Make a new object for each block."
             )
         self.entered = True
-        # Naming the class must not load the native part.
+        # Imported here, so that `fastprof.emit_nvtx` can be named without loading the native module.
         from fastprof import _core
         from fastprof.adapters.torch.emission import OpEmission
 
         ranges = _core.RangeEmission(self.kind)
-        problem = ranges.begin(self.record_shapes)
+        problem = _own_tool(self.variable) or ranges.begin(self.record_shapes)
         if problem:
             warnings.warn(
                 f"{type(self).__name__} emits nothing: {problem}", UserWarning, stacklevel=2
@@ -69,19 +72,19 @@ class _Emitter:
 class emit_nvtx(_Emitter):  # noqa: N801 - the field's name
     """Context manager that emits every range and every torch op as an NVTX range, for Nsight Systems.
 
-    A range's text is PyTorch's: name, sequence number, op id; with record_shapes, the sizes of the inputs
-    and the ids of the ops that made them. Ranges of all threads are emitted: record_function, FASTPROF_RANGE in C++,
-    and, once torch is imported, its ops. Under no tool, it warns and does nothing.
+    The text of an NVTX range is PyTorch's: name, sequence number, op id; with record_shapes, also the sizes of
+    the inputs and the ids of the ops that made them. Emits the ranges of all threads (record_function,
+    FASTPROF_RANGE in C++) and, once torch is imported, its ops. Without a tool, warns and does nothing.
 
-    enabled: False makes it a no-op. record_shapes: add sizes and input op ids. Waits for the CUDA device at
-    both ends if torch uses one. errors.StateError if it is entered twice, or while another one is
-    entered. Any thread, one block at a time.
+    enabled: False makes it a no-op. record_shapes: add sizes and input op ids. If torch uses a CUDA device, waits
+    for it at both ends of the block. Raises errors.StateError if it is entered twice, or while another emit_nvtx
+    block is open. Any thread.
 
         with fastprof.emit_nvtx(record_shapes=True):  # nsys profile --trace=nvtx python train.py
             model(x)
     """
 
-    kind = "NVTX"
+    kind, variable = "NVTX", NVTX_VARIABLE
 
     def __enter__(self) -> _Emitter | None:
         """Begin to emit."""
@@ -104,18 +107,29 @@ class emit_nvtx(_Emitter):  # noqa: N801 - the field's name
 class emit_itt(_Emitter):  # noqa: N801
     """Context manager that emits every range and every torch op as an ITT task, for VTune.
 
-    A task is named after the range, without shapes, as in PyTorch; its domain is "fastprof". Arguments, threads
-    and errors as for emit_nvtx.
+    A task has the name of the range, without shapes, as in PyTorch; its domain is "fastprof". Parameters, threads
+    and errors: see emit_nvtx.
 
         with fastprof.emit_itt():  # vtune -collect hotspots -- python train.py
             model(x)
     """
 
-    kind = "ITT"
+    kind, variable = "ITT", ITT_VARIABLE
+
+
+def _own_tool(variable: str) -> str:
+    """Return why nothing is emitted if the tool is fastprof, which has the ranges already; else ""."""
+    tool = os.environ.get(variable, "")
+    if not tool or not is_injection_library(tool):
+        return ""
+    return (
+        f"{variable} names fastprof itself, whose profiles contain these ranges already. Run under another"
+        " tool to see them there."
+    )
 
 
 def _synchronize() -> None:
-    """Wait for the work of torch's CUDA device, if torch uses one."""
+    """Wait for the current CUDA device of torch, if torch uses one."""
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and getattr(cuda, "is_initialized", bool)():
         cuda.synchronize()

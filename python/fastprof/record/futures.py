@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chain a callback to a future of any of three kinds (concurrent.futures, asyncio, torch.futures)."""
+"""chained: attach a callback to a future of concurrent.futures, asyncio or torch.futures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chained", "is_future"]
 
-# None of the three modules is imported here: a future of a kind exists only if its module is loaded.
+# Imports none of the three modules: a future can only exist if its module is loaded.
 
 
 def is_future(value: Any) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges and marks for ITT tools such as VTune: torch.profiler.itt without torch.
 
-Each call goes to the collector that the environment variable INTEL_LIBITTNOTIFY64 names (VTune sets it), as a task
-of the domain "fastprof". Without one, calls have no effect. Any thread; ranges of a thread nest.
+Each call becomes a task of the domain "fastprof" in the collector that the environment variable INTEL_LIBITTNOTIFY64
+names (VTune sets it). Without a collector, calls have no effect. Any thread; the ranges of a thread nest.
 
     from fastprof import itt
     with itt.range("load {}", path): ...
@@ -21,7 +21,7 @@ _KIND = "ITT"
 
 
 def is_available() -> bool:
-    """Return whether ranges can be sent to an ITT tool: True, as in a torch that is built with ITT."""
+    """Return True: ranges can be sent to an ITT tool, as with a torch that is built with ITT."""
     return True
 
 
@@ -36,13 +36,16 @@ def range_pop() -> None:
 
 
 def mark(msg: str) -> None:
-    """Mark an instant: an empty task, as PyTorch makes it. msg: its name."""
+    """Mark an instant, as an empty task like PyTorch. msg: its name."""
     _core.range_tool_mark(_KIND, msg)
 
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
-    """Make a range of a block, also as a decorator. msg: its name, formatted with the other arguments."""
+    """Make a range around a block, or, as a decorator, around each call.
+
+    msg: name of the range, a format string for the other arguments (str.format).
+    """
     range_push(msg.format(*args, **kwargs))
     try:
         yield

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Metal profiler: signposts for Instruments, statistics of Metal work, captures of it for Xcode.
+"""The Metal profiler: signposts for Instruments, statistics of Metal work, captures for Xcode.
 
-The functions of torch.mps.profiler, and what PyTorch's MPSProfiler has for C++ and the environment alone. They
-profile all command buffers that the process commits, PyTorch's among them, and work that native code profiles
-by itself. docs/metal.md says what to do with the results.
+It has the functions of torch.mps.profiler, and those that PyTorch's MPSProfiler offers only to C++ and through the
+environment. They profile all command buffers that the process commits, those of PyTorch included, and operations that
+native code profiles explicitly. docs/metal.md explains the results.
 """
 
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class LogOptions(enum.IntFlag):
 class OperationStatistics:
     """Sums of one kernel, graph, or kind of command buffer (by its label). Times in ms.
 
-    profile_id: unique among graphs, or among the others. completed_count: runs whose times are in the sums.
+    profile_id: unique among graphs, and unique among all others. completed_count: runs whose times are in the sums.
     """
 
     profile_id: int
@@ -70,13 +71,13 @@ class OperationStatistics:
 
     @property
     def mean_gpu_ms(self) -> float:
-        """GPU time of a run on average."""
+        """Mean GPU time of a run, ms."""
         return self.gpu_ms / self.run_count if self.run_count else 0.0
 
 
 @dataclass(frozen=True)
 class FallbackStatistics:
-    """Sums of one op that was computed on the CPU. copy_overhead_bytes: copied to the CPU and back."""
+    """Sums of one op that fell back to the CPU. copy_overhead_bytes: bytes copied to the CPU and back."""
 
     profile_id: int
     op_name: str
@@ -89,7 +90,7 @@ class FallbackStatistics:
 class CopyStatistics:
     """Sums of the copies of one kind: "MPS to MPS", "MPS to CPU" or "CPU to MPS". Times in ms.
 
-    scalar_count: copies of at most 8 bytes. memcpy_count: copies that the CPU made; scheduling_ms has their time.
+    scalar_count: copies of at most 8 bytes. memcpy_count: copies made by the CPU, whose time is in scheduling_ms.
     """
 
     kind: str
@@ -105,9 +106,9 @@ class CopyStatistics:
 
 @dataclass(frozen=True)
 class MetalStatistics:
-    """What the Metal profiler has summed since it was first wanted.
+    """Sums since the Metal profiler was first used.
 
-    failed_count: command buffers that the GPU did not complete. pending_count: those that it has not completed yet.
+    failed_count: command buffers that failed. pending_count: command buffers that have not completed yet.
     """
 
     operations: tuple[OperationStatistics, ...]
@@ -122,26 +123,26 @@ class MetalStatistics:
 
 
 def start(mode: str = "interval", wait_until_completed: bool = False) -> None:
-    """Begin to make signposts of Metal work, which Instruments' template "Logging" shows.
+    """Begin to emit signposts of Metal work, which Instruments' template "Logging" shows.
 
     mode: "interval", "event", or "interval,event". An interval lasts from when the GPU may start until it has
-    completed the work; an event is emitted at that end and shows the GPU's time. wait_until_completed: each
-    commit waits for the GPU, so that intervals do not overlap. Raises errors.UnavailableError elsewhere than
-    on macOS, errors.ValueError for another mode, errors.StateError if signposts are made already. Any thread.
+    completed the work; an event is emitted at completion and has the GPU's time. wait_until_completed: each
+    commit waits for the GPU, so that intervals do not overlap. Raises errors.UnavailableError on systems other
+    than macOS, errors.ValueError for another mode, errors.StateError if signposts are already emitted. Any thread.
     """
     _need_metal()
     _core.metal_start(mode, wait_until_completed)
 
 
 def stop() -> None:
-    """End what start() began. Raises errors.UnavailableError elsewhere than on macOS. Any thread."""
+    """End the signposts of start(). Raises errors.UnavailableError on systems other than macOS. Any thread."""
     _need_metal()
     _core.metal_stop()
 
 
 @contextmanager
 def profile(mode: str = "interval", wait_until_completed: bool = False) -> Iterator[None]:
-    """Make signposts of the Metal work of a block. Parameters and errors are those of start().
+    """Emit signposts of the Metal work of a block. Parameters and errors are those of start().
 
     with fastprof.metal.profile("interval,event"):
         step()
@@ -155,26 +156,33 @@ def profile(mode: str = "interval", wait_until_completed: bool = False) -> Itera
 
 @contextmanager
 def emit_signposts() -> Iterator[None]:
-    """Make a signpost interval of every range that begins in a block, on all threads; no profile is needed.
+    """Emit a signpost interval for every range and torch op that begins in a block, on all threads.
 
-    Instruments then shows record_function() and annotated C++ code beside the GPU's work. Ops of PyTorch are not
-    among them. Raises errors.UnavailableError elsewhere than on macOS, errors.StateError inside another such block.
+    Instruments then shows record_function(), annotated C++ code and ops beside the GPU's work; no profile is needed.
+    Ops are emitted once torch is imported. An interval has the name of its range or op. Warns if ops cannot be
+    emitted. Raises errors.UnavailableError on systems other than macOS, errors.StateError inside another such block.
     """
     _need_metal()
-    _core.metal_start_ranges()
+    from fastprof.adapters.torch.emission import OpEmission
+
+    emission = _core.SignpostEmission()
+    emission.begin()
+    ops = OpEmission(emission, False, _warn)
     try:
+        ops.start()
         yield
     finally:
-        _core.metal_stop_ranges()
+        ops.stop()
+        emission.end()
 
 
 @contextmanager
 def metal_capture(fname: str) -> Iterator[str]:
     """Capture the GPU work of a block into a document that Xcode opens; yield its path.
 
-    fname: the file is "NNNN-FNAME.gputrace", NNNN counting captures; folders are kept in front. The process must
-    have been started with MTL_CAPTURE_ENABLED=1. Raises errors.UnavailableError if it was not, elsewhere than on
-    macOS, and if the system refuses; errors.StateError if a capture runs.
+    fname: the document's file name is "NNNN-FNAME.gputrace", where NNNN counts captures; a folder in fname is kept.
+    The process must have been started with MTL_CAPTURE_ENABLED=1. Raises errors.UnavailableError if it was not,
+    on systems other than macOS, and if the system refuses; errors.StateError if a capture is running.
     """
     _need_metal()
     path = _core.metal_start_capture(fname)
@@ -190,31 +198,31 @@ def is_metal_capture_enabled() -> bool:
 
 
 def is_capturing_metal() -> bool:
-    """Return whether a capture runs."""
+    """Return whether a capture is running. Any thread."""
     return metal_problem() is None and _core.metal_is_capturing()
 
 
 def log_options() -> LogOptions:
-    """Return what is logged now. Raises errors.UnavailableError elsewhere than on macOS. Any thread."""
+    """Return the current log options. Raises errors.UnavailableError on systems other than macOS. Any thread."""
     _need_metal()
     return LogOptions(_core.metal_options()[2])
 
 
 def set_log_options(options: LogOptions | int) -> None:
-    """Replace what is logged: lines while work runs, tables when the process exits or receives SIGINT.
+    """Set the log options: lines while work runs, tables when the process exits or receives SIGINT.
 
-    The environment sets them at the start (FASTPROF_METAL_LOG_PROFILE_INFO or PYTORCH_MPS_LOG_PROFILE_INFO).
-    Raises errors.UnavailableError elsewhere than on macOS, errors.ValueError for unknown bits. Any thread.
+    Their initial value comes from FASTPROF_METAL_LOG_PROFILE_INFO or PYTORCH_MPS_LOG_PROFILE_INFO. Raises
+    errors.UnavailableError on systems other than macOS, errors.ValueError for unknown bits. Any thread.
     """
     _need_metal()
     _core.metal_set_log_options(int(options))
 
 
 def statistics(*, wait_s: float = 10.0) -> MetalStatistics:
-    """Return the sums by operation, kind of copy and op that fell back to the CPU.
+    """Return the sums by operation, by kind of copy, and by op that fell back to the CPU.
 
-    They grow while something wants the work: log options, signposts or a profile. wait_s: how long to wait for
-    work that has been committed, in seconds. Raises errors.UnavailableError elsewhere than on macOS. Any thread.
+    Work is summed while log options, signposts or a profile observe it. wait_s: maximum time to wait for work
+    that has been committed, in seconds. Raises errors.UnavailableError on systems other than macOS. Any thread.
     """
     _need_metal()
     if wait_s > 0:
@@ -231,7 +239,8 @@ def statistics(*, wait_s: float = 10.0) -> MetalStatistics:
 def tables(options: LogOptions | int = LogOptions.ALL_STATS, *, wait_s: float = 10.0) -> str:
     """Return the sums as the tables that PyTorch's MPSProfiler prints.
 
-    options: which, of OPERATION_STATS, COPY_STATS and CPU_FALLBACK_STATS. wait_s and errors: as statistics().
+    options: the tables to return: OPERATION_STATS, COPY_STATS, CPU_FALLBACK_STATS. wait_s and errors are those of
+    statistics(). Any thread.
     """
     _need_metal()
     if wait_s > 0:
@@ -239,8 +248,13 @@ def tables(options: LogOptions | int = LogOptions.ALL_STATS, *, wait_s: float = 
     return _core.metal_tables(int(options))
 
 
+def _warn(reason: str) -> None:
+    # Of the statement that entered the block: contextlib and OpEmission lie between.
+    warnings.warn(f"emit_signposts: {reason}", UserWarning, stacklevel=6)
+
+
 def _need_metal() -> None:
-    """Raise errors.UnavailableError with the reason unless there is Metal here."""
+    """Raise errors.UnavailableError with the reason if Metal work cannot be profiled here."""
     problem = metal_problem()
     if problem is not None:
         raise errors.UnavailableError(f"the Metal profiler is unavailable because {problem}")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether Metal work can be profiled in this process. Apart from metal.py, because every first profile asks."""
+"""Whether Metal work can be profiled in this process.
+
+Separate from metal.py because the first profile of every process needs it, and must not load more than that.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ _LIBRARY = "FASTPROF_METAL_LIBRARY"
 def metal_problem() -> str | None:
     """Return why Metal work cannot be profiled in this process; None if it can.
 
-    Costs nothing on other systems than macOS. Any thread.
+    Costs nothing on systems other than macOS. Any thread.
     """
     if sys.platform != "darwin" and not os.environ.get(_LIBRARY):
         return f"Metal exists on macOS only, and this is {sys.platform}"
     _core.register_metal()
     try:
         return _core.metal_problem() or None
-    except errors.ValueError as error:  # in the environment
+    except errors.ValueError as error:  # an invalid value of an environment variable
         return str(error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OwnDescriptor: a file descriptor in a program that may close all it does not know, as daemons do."""
+"""OwnDescriptor: a file descriptor that detects when the program has closed it, as daemons close all descriptors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["OwnDescriptor"]
 
 
 class OwnDescriptor:
-    """A descriptor that is used only while it still refers to the file that it was made for.
+    """A file descriptor together with the identity of its file (device and inode).
 
-    A program that closes every descriptor gets the same numbers again for files of its own.
+    A program that closes every descriptor gets the same numbers again for files of its own, so use `number` only
+    while `is_ours()` is true.
     """
 
     def __init__(self, number: int) -> None:
@@ -24,7 +25,7 @@ class OwnDescriptor:
         return self._file is not None and _identity(self.number) == self._file
 
     def close(self) -> None:
-        """Close it, unless it is somebody else's by now. A second call does nothing."""
+        """Close the descriptor if it still refers to our file. No effect when called again."""
         if self.is_ours():
             self._file = None
             with contextlib.suppress(OSError):

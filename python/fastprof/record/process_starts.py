@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that this one starts: they learn of the folder for their records, and each start is recorded.
+"""Pass the shard folder on to the processes that this one starts, and record each start as a flow arrow.
 
-A process that is made by executing a program learns of it from the environment: FASTPROF_FOLLOW is the folder, and
-PYTHONPATH begins with a folder whose sitecustomize.py starts the recording. Forked ones have it in their memory
-(profiler/child.py). A flow arrow leads from the start of a process to its first event.
+A process that executes a program finds the folder in its environment: FASTPROF_FOLLOW is the path, and PYTHONPATH
+begins with a folder whose sitecustomize.py starts the recording. A forked process has it in memory
+(profiler/child.py). The arrow leads from the start of a process to its first event.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ _STARTUP = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "profiler", "startup"
 )
 
-# Where the functions that start processes take the environment among their arguments.
+# Position of the environment among the arguments of _posixsubprocess.fork_exec and of os.posix_spawn.
 _FORK_EXEC_ENV, _SPAWN_ENV = 5, 2
 
 
 class Followed:
-    """What the processes that start now need: the folder, and numbers for the arrows to them."""
+    """The shard folder for processes that start now, and the ids of the flow arrows to them.
+
+    links: 15 bits, distinct for each folder. started: called after each start by executing a program.
+    """
 
     def __init__(
         self, folder: str, links: int, started: Callable[[], object] = lambda: None
@@ -41,11 +44,11 @@ class Followed:
         self._forks = 0
 
     def link_of(self, pid: int) -> int:
-        """Return the number of the arrow to a process that executes a program, from its pid."""
+        """Return the id of the arrow to a process that executes a program; parent and child compute it from the pid."""
         return self.links << 48 | pid << 20
 
     def next_fork(self) -> int:
-        """Return the number of the arrow to the next forked process."""
+        """Return the id of the arrow to the next forked process, which inherits it in memory."""
         self._forks = self._forks % ((1 << 20) - 1) + 1
         return self.links << 48 | os.getpid() << 20 | self._forks
 
@@ -56,19 +59,19 @@ _replaced: list[tuple[Any, str, Any, Any]] = []  # module, name, original, repla
 
 
 def followed() -> Followed | None:
-    """Return what was begun; None if processes are not followed."""
+    """Return the Followed of begin(); None if processes are not followed."""
     return _followed
 
 
 def is_executing() -> bool:
-    """Return whether this thread forks only to execute a program at once, as subprocess does."""
+    """Return whether this thread is forking only to execute a program at once, as subprocess does."""
     return getattr(_executing, "now", False)
 
 
 def begin(folder: str, links: int, started: Callable[[], object]) -> None:
-    """Let processes that start from now on record into a folder.
+    """Let processes that start from now on record into a folder; parameters are those of Followed.
 
-    links: 15 bits, distinct for each folder. started: called after each start by executing a program.
+    Changes os.environ, and replaces the functions with which Python executes programs.
     """
     global _followed
     _followed = Followed(folder, links, started)
@@ -86,7 +89,7 @@ def begin(folder: str, links: int, started: Callable[[], object]) -> None:
 
 
 def end() -> None:
-    """Undo begin(), also in the environment. Has no effect when called again."""
+    """Undo begin(). Has no effect when called again."""
     global _followed
     _followed = None
     os.environ.pop(_FOLDER, None)
@@ -98,7 +101,9 @@ def end() -> None:
             del os.environ[_PATH]
     while _replaced:
         module, name, original, replacement = _replaced[-1]
-        subprocess = sys.modules.get("subprocess")  # has copies under names of its own
+        subprocess = sys.modules.get(
+            "subprocess"
+        )  # it imports the functions under names of its own
         for holder, attribute in ((module, name), (subprocess, f"_{name}")):
             if getattr(holder, attribute, None) is replacement:
                 setattr(holder, attribute, original)
@@ -140,9 +145,9 @@ def _recorded(original: Callable[..., int], environment_at: int) -> Callable[...
 
 
 def with_folder(environment: Any, folder: str) -> Any:
-    """Return an environment for a new process, with our two variables if a program left them out.
+    """Return an environment for a new process with our two variables added if the program left them out.
 
-    environment: a mapping, or a sequence of b"NAME=value"; None (this process's) is returned as it is.
+    environment: a mapping, or a sequence of b"NAME=value". None, which means this process's, is returned unchanged.
     """
     if isinstance(environment, Mapping):
         texts = {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}

@@ -18,9 +18,9 @@ def propagate(function: F) -> F:
     """Wrap `function` so that thread-local profiles of this thread record its calls on any thread.
 
     While a call runs, its thread carries the thread-local sessions, callbacks and debug info that
-    the wrapping thread had when propagate() was called; afterwards its own are restored. Needed for
-    profiles with all_threads=False only; process-wide profiles, the default, record every thread.
-    Those profiles follow threading.Thread, ThreadPoolExecutor and asyncio by themselves.
+    the wrapping thread had when propagate() was called; afterwards its own are restored. Needed only for
+    profiles with all_threads=False, because other profiles record every thread. Profiles with
+    all_threads=False follow threading.Thread, ThreadPoolExecutor and asyncio without propagate(). Any thread.
 
         _thread.start_new_thread(fastprof.propagate(work), (argument,))
     """

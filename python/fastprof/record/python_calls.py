@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing of Python calls: which of them a profile records, and the tracing of one recording."""
+"""Tracing of Python calls: CallFilter selects the calls, TracedCalls traces them during one recording."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.s
 class CallFilter:
     """Which calls profile(python_calls=...) records; decided once for each function, not each call.
 
-    files, exclude_files: folders or files, with what is in them. modules, exclude_modules: names of
-    modules, with their submodules; they apply to functions written in Python. Without `files` and
-    `modules` everything is recorded that is not excluded. c_calls: calls of functions written in C.
-    max_depth: deeper calls are left out. A call that is left out does not hide those that it makes.
-    min_duration_us: shorter calls are summed when the profile ends, into a row "[shorter calls]" for
-    what a function called in succession, so that times add up; its argument "calls" is their number.
-    Results and traces are smaller, but not what is held while recording.
+    files, exclude_files: files, or folders with all files in them. modules, exclude_modules: modules with
+    their submodules; they apply to functions written in Python. Without `files` and `modules`, everything
+    that is not excluded is recorded. c_calls: record calls of functions written in C. max_depth: leave out
+    deeper calls. The calls made by a call that is left out are still recorded.
+    min_duration_us: when the profile ends, sum shorter calls: consecutive ones of one caller become a row
+    "[shorter calls]" with their total time, whose argument "calls" is their number. This makes results and
+    traces smaller, but not the memory used while recording.
 
         fastprof.profile(python_calls=fastprof.CallFilter(exclude_modules=["torch", "importlib"]))
 
@@ -44,9 +44,11 @@ class CallFilter:
         for name in ("files", "exclude_files", "modules", "exclude_modules"):
             value: Iterable[str] = getattr(self, name)
             if isinstance(value, (str, os.PathLike)):
-                raise errors.ValueError(f"CallFilter: {name} is a list of names: [{value!r}]")
+                raise errors.ValueError(
+                    f"CallFilter: {name} must be a list of names. Use [{value!r}]."
+                )
             texts = tuple(os.fspath(one) for one in value)
-            if "files" in name:  # code objects know the absolute paths of most files
+            if "files" in name:  # most code objects have absolute paths
                 texts = tuple(t if t.startswith("<") else os.path.abspath(t) for t in texts)
             object.__setattr__(self, name, texts)
         if self.max_depth is not None and not 0 < self.max_depth < 1 << 32:
@@ -60,7 +62,7 @@ class CallFilter:
 
 
 class TracedCalls:
-    """The tracing of one recording. Use from one thread at a time; the threads traced are all."""
+    """Tracing of all threads during one recording. Use the object from one thread at a time."""
 
     def __init__(self, chosen: CallFilter) -> None:
         self._hold = _core.PythonCalls(
@@ -75,7 +77,7 @@ class TracedCalls:
         )
 
     def start(self) -> list[str]:
-        """Begin, after the session was started. Return what is not traced as asked, as sentences."""
+        """Begin tracing, after the session has started. Return sentences that say what is not traced."""
         others, other_filter = self._hold.begin()
         problems = [other_filter] if other_filter else []
         if others:
@@ -86,11 +88,14 @@ class TracedCalls:
         return problems
 
     def stop(self) -> list[str]:
-        """End, before the session is stopped. Return what was not traced. A second call does nothing."""
+        """End tracing, before the session stops. Return sentences that say what was not traced.
+
+        No effect when called again.
+        """
         others = self._hold.end()
         if not others:
             return []
         return [
-            f"the calls of some threads are missing since another profiler took over ({others}):"
-            " run one at a time"
+            f"calls of some threads are missing from when another profiler replaced the tracing ({others}):"
+            " run one profiler at a time"
         ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PythonMemory: one recording's view of what Python's own allocators do (python_memory=True)."""
+"""PythonMemory: record the allocations of Python's own allocators during one recording (python_memory=True)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PythonMemory", "own_allocations"]
 
 @contextmanager
 def own_allocations() -> Iterator[None]:
-    """Leave out what this thread allocates in the block: the profiler's own work while a profile runs."""
+    """Do not record this thread's allocations in the block, which are the profiler's own."""
     former = _core.leave_out_python_allocations(True)
     try:
         yield
@@ -22,32 +22,37 @@ def own_allocations() -> Iterator[None]:
 
 
 class PythonMemory:
-    """Hooks in front of the domains raw, mem and object (PyMem_SetAllocator). Use from one thread at a time.
+    """Hooks in front of the allocators of the domains raw, mem and object (PyMem_SetAllocator).
 
-    All threads are recorded, by every session that records memory. Allocators that were in place (tracemalloc,
-    debug hooks) stay, below the hooks, and are restored by stop(); one that is put on top meanwhile stays, too.
+    Every session that records memory records all threads. The hooks call the allocators that were installed before
+    (tracemalloc, debug hooks), which stop() restores; an allocator that was installed on top meanwhile stays. Use the
+    object from one thread at a time.
     """
 
     def __init__(self) -> None:
         self._hold = _core.PythonAllocations()
 
     def start(self) -> None:
-        """Begin, after the session was started."""
+        """Install the hooks, after the session has started."""
         self._hold.begin()
 
     def stop(self) -> list[str]:
-        """End, before the session is stopped. Return what was not recorded. A second call does nothing."""
+        """Remove the hooks, before the session stops. Return sentences that say what was not recorded.
+
+        No effect when called again.
+        """
         if not self._hold.active:
             return []
         problems = []
         if taken := self._hold.end():
             problems.append(
                 f"memory of Python (domains {taken}) is missing from when another tool, such as "
-                "tracemalloc, restored the allocators that it had found at its own start: end it before "
-                "the profile begins, or after the profile"
+                "tracemalloc, restored the allocators from before the profile: stop that tool before "
+                "the profile begins, or after it ends"
             )
         if untracked := _core.untracked_python_allocations():
             problems.append(
-                f"{untracked} blocks of Python's are missing, because there was no memory to note their sizes"
+                f"{untracked} Python blocks are missing, because there was no memory to store their sizes: "
+                "free memory, or profile a shorter part of the program"
             )
         return problems

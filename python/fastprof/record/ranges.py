@@ -65,7 +65,7 @@ install(record_function)  # torch.jit, Dynamo and export treat it like torch's o
 def _RecordFunctionFast(  # noqa: N802 - PyTorch's name
     name: str, input_values: Any = None, keyword_values: Any = None
 ) -> record_function:
-    """Return a record_function: PyTorch's class for frequently entered code, which ours is fit for.
+    """Return a record_function; the name is that of PyTorch's class for frequently entered code.
 
     keyword_values: dict of str to int, float, bool, str or lists of these; the range's arguments.
     Its "scope" is ignored (the range has scope USER_SCOPE), and so is input_values. Any thread.
@@ -204,7 +204,10 @@ def report_out_of_memory(
     device_type: Any = "cpu",
     device_index: int = 0,
 ) -> None:
-    """Report a failed allocation request of alloc_size_bytes; for allocators. Totals as above. Any thread."""
+    """Report a failed allocation request of alloc_size_bytes on this thread; for allocators.
+
+    The other parameters, errors and the thread rule are those of report_memory_usage().
+    """
     _core.report_out_of_memory(
         alloc_size_bytes,
         total_allocated_bytes,

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ShardFolder: the private folder in which the processes that a profile follows leave their records.
+"""ShardFolder: the private folder into which the processes that a profile follows write their records.
 
-Each process has a shard, a backing file `PID-START.shard` (docs/backing_file.md), or a note
-`PID.note` that says why it has none or what is missing from it. Beside a shard lies `....shard.devices` if the
-process collects what devices do. `options.json` is what the profile
-asks of them. `running` is a FIFO that the profile holds open for writing: its readers see the end of
-the file when the profile stops or its process dies, however it dies.
+| file | content |
+|---|---|
+| PID-START.shard | the records of a process: a backing file (docs/backing_file.md) |
+| PID-START.shard.devices | activities of the process's devices, if it collects any |
+| PID.note | lines that say what is missing from the shard, or why there is none |
+| options.json | the options with which processes record |
+| running | FIFO that the profile keeps open for writing: readers get end of file when its process stops it or dies |
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import contextlib
 import errno
 import json
 import os
-import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,22 +24,22 @@ from fastprof import _core
 __all__ = ["ShardFolder", "activities_of", "process_start"]
 
 _OPTIONS, _FIFO = "options.json", "running"
-_SHARED_MEMORY, _ROOM = "/dev/shm", 1 << 30
+_MIN_FREE_BYTES = 1 << 30
 _PAGE = 4096
 
 
 class ShardFolder:
-    """A folder by its path. Methods raise OSError where they say nothing else."""
+    """A shard folder, by its path. Methods raise OSError unless they say otherwise."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> ShardFolder:
-        """Make a folder of mode 0700, and write the options into it as JSON.
+        """Create a folder with mode 0700, and write the options into it as JSON.
 
-        It lies in /dev/shm if that has 1 GB of room, so that the program, which may use it, keeps some;
-        else in the folder for temporary files.
+        The folder is in memory (Linux: /dev/shm) if at least 1 GB is free there, so that enough is left for a
+        program that uses it; else among the temporary files.
         """
         import tempfile
 
@@ -53,7 +54,7 @@ class ShardFolder:
         return folder
 
     def options(self) -> dict[str, Any] | None:
-        """Return what make() was given; None if the folder is gone, so that nobody is followed."""
+        """Return the options of make(); None if the folder no longer exists, that is, the profile has ended."""
         try:
             with open(self._in(_OPTIONS), encoding="utf-8") as file:
                 read: dict[str, Any] = json.load(file)
@@ -64,7 +65,7 @@ class ShardFolder:
     # ---- the end of the profile ----------------------------------------------------------------
 
     def hold(self) -> int:
-        """Return a descriptor; while it is open here, the profile runs for all readers()."""
+        """Open the FIFO for writing and return the descriptor; while it is open, reader() reports a running profile."""
         return os.open(self._in(_FIFO), os.O_RDWR | os.O_CLOEXEC)
 
     def reader(self) -> int | None:
@@ -74,7 +75,9 @@ class ShardFolder:
         except OSError:
             return None
         try:
-            os.read(descriptor, 1)  # the end of the file: nobody has it open for writing
+            os.read(
+                descriptor, 1
+            )  # returns at end of file: no process has the FIFO open for writing
         except BlockingIOError:
             return descriptor
         except OSError:
@@ -82,10 +85,10 @@ class ShardFolder:
         os.close(descriptor)
         return None
 
-    # ---- what processes leave ------------------------------------------------------------------
+    # ---- files of the processes ----------------------------------------------------------------
 
     def new_shard(self) -> str:
-        """Return a path for this process's shard that is not used: one process may execute several programs."""
+        """Return an unused path for this process's shard. A process that executes several programs has several."""
         stem = f"{os.getpid()}-{process_start(os.getpid())}"
         path, number = self._in(f"{stem}.shard"), 1
         while os.path.lexists(path):
@@ -98,10 +101,9 @@ class ShardFolder:
         return [self._in(name) for name in sorted(os.listdir(self.path)) if name.endswith(".shard")]
 
     def unfinished(self) -> list[str]:
-        """Return the shards whose processes still collect what devices do: they have not said that all is there."""
-        last: dict[
-            tuple[int, str], tuple[int, str]
-        ] = {}  # of a process: the program that it executes now
+        """Return the shards of living processes whose activity files of devices have no end mark yet."""
+        # (pid, start of the process) -> (number, shard) of the program that the process executes now
+        last: dict[tuple[int, str], tuple[int, str]] = {}
         for path in self.shards():
             pid, start, *number = os.path.basename(path).removesuffix(".shard").split("-")
             program = (int(number[0]) if number else 1, path)
@@ -115,9 +117,9 @@ class ShardFolder:
         ]
 
     def compact(self, done: set[str]) -> None:
-        """Free what the shards of ended processes have reserved and not used, 2 MB each.
+        """Free the reserved but unused space in the shards of ended processes, up to 2 MB each.
 
-        done: names of shards that need not be looked at, to which this adds. An unreadable shard is left.
+        done: names of shards that are already compacted; compacted ones are added. An unreadable shard is left.
         """
         for path in self.shards():
             name = os.path.basename(path)
@@ -129,7 +131,7 @@ class ShardFolder:
                 _copy_without_zeroes(path, f"{path}.{os.getpid()}.part")
 
     def note(self, text: str) -> None:
-        """Leave a line for the reader of the folder. Does nothing if that is impossible, too."""
+        """Append a line to this process's note. Does nothing if the file cannot be written."""
         with contextlib.suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             descriptor = os.open(self._in(f"{os.getpid()}.note"), flags, 0o600)
@@ -149,9 +151,9 @@ class ShardFolder:
                     yield int(pid), line
 
     def remove(self) -> None:
-        """Remove the folder with everything in it. Renames it first, so that no process can add to it.
+        """Remove the folder and its files; rename it first, so that no process can add files.
 
-        Does nothing if it is gone.
+        Does nothing if it does not exist.
         """
         import shutil
 
@@ -172,7 +174,7 @@ class ShardFolder:
 
 
 def _copy_without_zeroes(path: str, copy: str) -> None:
-    """Replace a file by a copy with holes for zeroes, in one step for its readers."""
+    """Replace a file atomically by a copy in which pages of zeroes are holes."""
     zeroes = bytes(_PAGE)
     try:
         with open(path, "rb") as file, open(copy, "xb") as out:
@@ -190,25 +192,22 @@ def _copy_without_zeroes(path: str, copy: str) -> None:
 
 
 def _shared_memory() -> str | None:
+    folder = _core.folder_in_memory()
+    if folder is None:
+        return None
     try:
-        facts = os.statvfs(_SHARED_MEMORY)
-        usable = stat.S_ISDIR(os.stat(_SHARED_MEMORY).st_mode)
+        facts = os.statvfs(folder)
     except OSError:
         return None
-    usable = usable and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
-    return _SHARED_MEMORY if usable and facts.f_bavail * facts.f_frsize >= _ROOM else None
+    usable = os.access(folder, os.W_OK | os.X_OK)
+    return folder if usable and facts.f_bavail * facts.f_frsize >= _MIN_FREE_BYTES else None
 
 
 def activities_of(shard: str) -> str:
-    """Return the path of the file of what devices did for the process of a shard."""
+    """Return the path of the activity file of devices that belongs to a shard."""
     return shard + ".devices"
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process started, in 1/100 s since boot; None if it has ended or is a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    """Return when a process started, in 1/100 s (Linux: since boot); None if it has ended or is a zombie."""
+    return _core.process_start(pid)

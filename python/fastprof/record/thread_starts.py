@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that profiles of a single thread follow: threads that it starts, and what it hands to pools and event loops.
+"""FollowedWork: propagate thread-local sessions to the threads that a thread starts and the work that it submits.
 
-While such a profile records, threading.Thread.start, ThreadPoolExecutor.submit (which
-loop.run_in_executor and asyncio.to_thread call), the call_soon_threadsafe of asyncio's loops (which
-asyncio.run_coroutine_threadsafe calls) and trio's worker threads pass the sessions of the calling thread
-on. A worker of a pool records for a profile only while it runs what was handed over. Tasks that such
-work makes carry the sessions in their context.
+For profiles with all_threads=False. While one records, these functions pass on the sessions of the calling thread:
+threading.Thread.start, ThreadPoolExecutor.submit (called by loop.run_in_executor and asyncio.to_thread),
+call_soon_threadsafe of asyncio's loops (called by asyncio.run_coroutine_threadsafe) and trio's start of worker
+threads. A worker of a pool records for a profile only while it runs work that was submitted in it. Tasks created by
+such work carry the sessions in their context.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ __all__ = ["FollowedWork", "after_fork_in_child"]
 
 _live: list[FollowedWork] = []
 _replaced: list[tuple[Any, str, Any, Any]] = []  # holder, name, original, replacement
-_quiet = threading.local()  # .on: this thread starts a thread that serves others as well
+_suppressed = (
+    threading.local()
+)  # .on: do not pass sessions to a thread that is started now: it is a pool's worker
 _sessions: contextvars.ContextVar[Any] = contextvars.ContextVar("fastprof_sessions")
 
 
 class FollowedWork:
-    """Lets work be followed from start() to stop(). Use from one thread at a time."""
+    """Follows work from start() to stop(). Use from one thread at a time."""
 
     def start(self) -> None:
-        """Begin."""
+        """Replace the functions named above, now or when their modules are imported."""
         _live.append(self)
         _core.set_sessions_variable(_sessions)
         _replace(threading.Thread, "start", _thread_start)
@@ -41,7 +43,7 @@ class FollowedWork:
         after_import("trio", _follow_trio_threads)
 
     def stop(self) -> None:
-        """End. Has no effect without start() or when called again."""
+        """Restore them after the last stop(). Has no effect without start() or when called again."""
         if self in _live:
             _live.remove(self)
             forget_import("concurrent.futures.thread", _follow_pools)
@@ -61,9 +63,8 @@ def _restore() -> None:
     _core.set_sessions_variable(None)
     while _replaced:
         holder, name, original, replacement = _replaced[-1]
-        if (
-            getattr(holder, name) is replacement
-        ):  # else somebody else's calls ours, which does nothing
+        # If another tool has replaced our function meanwhile, ours stays below it and only calls the original.
+        if getattr(holder, name) is replacement:
             setattr(holder, name, original)
         _replaced.pop()
 
@@ -92,7 +93,7 @@ def _follow_loops() -> None:
 def _follow_trio_threads() -> None:
     cache = getattr(sys.modules.get("trio._core._thread_cache"), "ThreadCache", None)
     if _live and cache is not None:
-        _replace(cache, "start_thread_soon", _submit)  # has its function first, too
+        _replace(cache, "start_thread_soon", _submit)  # its first argument is the function, too
 
 
 class _Followed:
@@ -108,27 +109,28 @@ class _Followed:
 
 def _thread_start(original: Callable[..., None]) -> Callable[..., None]:
     def start(self: threading.Thread) -> None:
-        sessions = None if getattr(_quiet, "on", False) else _core.save_sessions()
+        sessions = None if getattr(_suppressed, "on", False) else _core.save_sessions()
         if sessions is None:
             return original(self)
         own = self.__dict__.get("run")
         run = self.run
 
         def followed() -> None:
-            _put_back(self, own)
+            _restore_run(self, own)
             _core.call_in_sessions(sessions, run, (), {})
 
         self.run = followed  # type: ignore[method-assign]
         try:
             return original(self)
         except BaseException:
-            _put_back(self, own)
+            _restore_run(self, own)
             raise
 
     return start
 
 
-def _put_back(thread: threading.Thread, run: Any) -> None:
+def _restore_run(thread: threading.Thread, run: Any) -> None:
+    """Restore a thread's own attribute `run`; None: it had none."""
     if run is None:
         thread.__dict__.pop("run", None)
     else:
@@ -140,11 +142,11 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
         sessions = _core.save_sessions()
         if sessions is None:
             return original(self, function, *args, **kwargs)
-        _quiet.on = True  # the pool's threads run what others submit as well
+        _suppressed.on = True  # a worker also runs work that others submit
         try:
             return original(self, _Followed(sessions, function), *args, **kwargs)
         finally:
-            _quiet.on = False
+            _suppressed.on = False
 
     return submit
 

@@ -42,7 +42,11 @@ _SITE_TEXTS = ("category", "file", "function")
 
 @dataclass
 class Dataset:
-    """head: what the page reads first, as JSON. blocks: columns by name. texts: JSON read when looked at."""
+    """The data of one profile in a report.
+
+    head: read first, as JSON. blocks: packed columns by name. texts: JSON by name. The page decodes blocks and texts
+    when a view first needs them.
+    """
 
     head: dict[str, Any]
     blocks: dict[str, bytes]
@@ -59,7 +63,7 @@ def make_dataset(
     notes: tuple[str, ...] = (),
     memory: MemoryReport | None = None,
 ) -> Dataset:
-    """Return the dataset of an event list that was made from a table; see report.export.export_html."""
+    """Return the dataset of an event list; see report.export.export_html for the parameters."""
     tree = events.event_tree
     if tree is None:
         listed = EventList.from_table(events.to_table())
@@ -132,7 +136,8 @@ def make_dataset(
 def _left_out_note(files: list[str]) -> str:
     names = ", ".join(os.path.basename(file) for file in files[:5])
     more = ", ..." if len(files) > 5 else ""
-    return f"source text of {counted(len(files), 'file')} left out for its size: {names}{more}"
+    size = "its size" if len(files) == 1 else "their size"
+    return f"source text of {counted(len(files), 'file')} left out because of {size}: {names}{more}"
 
 
 def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
@@ -154,7 +159,7 @@ def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
 
 
 def _flags(rows: ReportRows) -> Array:
-    """Return bits of each row: 1 unfinished, 2 ended on another thread, 4 a frame of before the start."""
+    """Return bits of each row: 1 unfinished, 2 ended on another thread, 4 on the stack before the start."""
     table = rows.table
     if not table.has("flags"):
         return np.zeros(len(rows), np.int64)
@@ -168,7 +173,7 @@ def _flags(rows: ReportRows) -> Array:
 
 
 def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Array]:
-    """Return (the lanes, the number of each track's thread lane). Tracks with instants only get an empty lane."""
+    """Return (lanes, number of each track's thread lane). A track that has only instants gets an empty lane."""
     table = rows.table
     lanes = list(rows.lanes)
     tracks = int(table.column("track").max()) + 1 if len(table) else 0
@@ -202,7 +207,7 @@ def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Ar
 
 
 def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[int]]]:
-    """Return (number by table site, columns of the sites that are used)."""
+    """Return (number of each table site in the report, columns of the sites that occur)."""
     table = rows.table
     used = np.flatnonzero(np.bincount(table.column("site"), minlength=len(table.sites)))
     numbers = np.zeros(max(len(table.sites), 1), np.int64)

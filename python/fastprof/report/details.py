@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Details of rows, shown when a row is selected: arguments, shapes, stacks, numbers, memory and FLOPs."""
+"""Details of rows, which the page shows when a row is selected: arguments, shapes, stacks, numbers, memory, FLOPs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["add_columns", "add_mark_arguments", "add_stacks", "add_values"]
 
 Array: TypeAlias = NDArray[Any]
 
-# Values that are decoded row by row when somebody looks: those of this many rows, the longest, are written.
+# If the values of a column are decoded row by row, only those of this many rows, the longest ones, are written.
 MAX_DECODED = 20_000
 MAX_VALUE_CHARS = 16 << 20  # of all values of a column
 _MAX_STACK_FRAMES = 4 << 20  # of all distinct stacks
@@ -42,7 +42,7 @@ _NUMBERS = {"sequence_nr": -1, "fwd_thread": -1, "external_id": 0, "end_track": 
 
 
 def add_columns(pack: Packer, rows: ReportRows) -> None:
-    """Add the block "numbers": memory, FLOPs, device times and ids of rows, those that the table has."""
+    """Add the block "numbers": memory, FLOPs, device times and ids of rows, as far as the table has them."""
     table, tree = rows.table, rows.tree
     block = pack.block("numbers")
     for name in ("cpu_memory_usage", "device_memory_usage"):
@@ -65,7 +65,7 @@ def add_columns(pack: Packer, rows: ReportRows) -> None:
 def add_values(pack: Packer, rows: ReportRows, notes: list[str]) -> list[dict[str, Any]]:
     """Add the block "values", codes + 1 of the rows; return name, label and JSON texts of each column.
 
-    notes: gets a line for each column of which not all is written.
+    notes: a line is appended for each column that is not written completely.
     """
     found: list[dict[str, Any]] = []
     block = pack.block("values")
@@ -75,9 +75,10 @@ def add_values(pack: Packer, rows: ReportRows, notes: list[str]) -> list[dict[st
             continue
         codes = rows.take(rows.tree.take(column.codes))
         codes, texts, left_out = _texts(column, codes, rows)
+        kept = int(np.count_nonzero(codes >= 0))
         if left_out:
             notes.append(
-                f"{label} of {left_out:,} rows are not in this report (the longest {len(texts):,} are)"
+                f"{label} of {left_out:,} rows are not in this report; those of {kept:,} rows are"
             )
         if texts:
             block.integers(name, codes + 1)
@@ -161,5 +162,5 @@ def add_mark_arguments(rows: ReportRows, notes: list[str]) -> dict[str, str]:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return compact JSON. Lone surrogates are escaped, as JSON allows and UTF-8 does not."""
+    """Return compact JSON. Lone surrogates, which UTF-8 cannot encode, are escaped."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -38,15 +38,15 @@ def export_html(
     notes: tuple[str, ...] = (),
     memory: MemoryReport | None = None,
 ) -> None:
-    """Write the report of an event list or table; it opens in a browser, without a network.
+    """Write the report of an event list or table: one HTML file that a browser opens without a network.
 
-    title: above the page; default: the process name. sources: embed the text of the source files that the
-    profile names and that exist now, up to 1 MiB each and 8 MiB in all. facts: label -> text about the machine.
-    missing: what was requested and not recorded -> reason. notes: further lines about what the data lack. memory:
-    memory_report() of the profile; None: of the table.
+    title: heading of the page; default: the process name. sources: embed the text of the source files that
+    the profile names and that exist now, up to 1 MiB each and 8 MiB in all. facts: label -> text about the
+    machine. missing: what was requested but not recorded -> reason. notes: further lines on what is incomplete.
+    memory: memory_report() of the profile; None: computed from the table.
 
-    Raises errors.ValueError for another suffix than .html (or .html.gz), errors.IoError if the file cannot
-    be written; an existing file then stays as it was. Any thread.
+    Raises errors.ValueError for a suffix other than .html (or .html.gz), errors.IoError if the file cannot
+    be written; an existing file then stays unchanged. Any thread.
 
         fastprof.report.export.export_html(fastprof.load("train.fastprof"), "train.html")
     """
@@ -76,9 +76,9 @@ def export_comparison(
     titles: tuple[str, str] = ("before", "after"),
     sources: bool = True,
 ) -> None:
-    """Write one report of two profiles: that of `after`, with a view of what differs from `before`.
+    """Write one report of two profiles: that of `after`, with a view of the differences from `before`.
 
-    titles: what the page calls them. Errors as of export_html.
+    titles: names of the two profiles in the page. Errors and thread rule are those of export_html.
     """
     check_html_path(path)
     first = make_dataset(_listed(before), title=titles[0], sources=False)

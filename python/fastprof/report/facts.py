@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about this machine and Python, for the summary of a report that the profiled process writes."""
+"""Facts about this machine and Python, shown in the summary of a report that the profiled process writes."""
 
 from __future__ import annotations
 

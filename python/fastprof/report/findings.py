@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What explain() finds unusual in a profile, for the report's summary."""
+"""The findings of explain(), for the report's summary."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ _ROWS = 5
 
 
 def findings_of(rows: ReportRows) -> dict[str, Any]:
-    """Return {"first": what to do first, "lines": [(text, report rows of the events behind it)]}; {} for nothing."""
+    """Return {"first": what to do first, "lines": [(text, report rows that it is based on)]}; {} without findings."""
     found = explain(rows.table, breakdown=False)
     own = rows.of_table_rows()
-    lines = [(bounded(text, 600), _known(own, behind)) for text, behind in found.findings()]
+    lines = [
+        (bounded(text, 600), _report_rows(own, based_on)) for text, based_on in found.findings()
+    ]
     if not lines:
         return {}
     return {"first": bounded(found.first.text, 600) if found.first else "", "lines": lines}
 
 
-def _known(own: Any, table_rows: list[int]) -> list[int]:
+def _report_rows(own: Any, table_rows: list[int]) -> list[int]:
     rows = own[np.array(table_rows[:_ROWS], np.int64)] if table_rows else own[:0]
     return [int(row) for row in rows if row >= 0]

@@ -10,10 +10,10 @@ MAX_INLINE_BYTES = 16 << 20
 
 
 def inline_report(page: bytes, height: int) -> str:
-    """Return a frame that shows a page of report.export.html_page. height: in CSS pixels.
+    """Return an iframe element that shows a page of report.export.html_page. height: in CSS pixels.
 
-    The frame has the page as text and is sandboxed: scripts of the page run, with no access to the notebook, its
-    origin or the network. Downloads (the table as CSV) are allowed.
+    The frame contains the page and is sandboxed: the page's scripts run, without access to the notebook, its origin
+    or the network. Downloads (the table as CSV) are allowed.
     """
     text = page.decode("utf-8").replace("&", "&amp;").replace('"', "&quot;")
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report's memory view says beside the curve: sums, the peak by category, temporaries, failed requests."""
+"""Data of the report's memory view beside the curves: sums, the peak by category, temporaries, failed requests."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def report_of(table: EventTable) -> MemoryReport:
 
 
 def device_details(report: MemoryReport, strings: Strings) -> dict[str, dict[str, Any]]:
-    """Return by device {"sums", "temporaries", "peak"}. Texts are numbers of strings, times ns.
+    """Return device -> {"sums", "temporaries", "peak"}. Texts are given by their numbers in `strings`, times in ns.
 
-    peak: None without categories, else {"time" from the session's begin, "total", "categories": (name, bytes),
-    "parts": (category, ranges, innermost frame, bytes, blocks), largest first}. temporaries: (ranges,
-    innermost frame, bytes, life).
+    temporaries: (ranges, innermost frame, bytes, lifetime). peak: None without categories, else {"time" since the
+    session's begin, "total" bytes, "categories": (name, bytes), "parts": (category, ranges, innermost frame, bytes,
+    blocks), largest first}.
     """
     return {
         one.device: {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns as compressed bytes: the data format of the report's page (read by page/decode.js).
+"""Packer: columns as compressed bytes, the data format of the report's page (page/decode.js reads it).
 
 A block is the concatenation of the planes of its columns. A column of unsigned integers is split into byte planes,
 lowest byte first, and each plane is compressed by itself: the high bytes of times compress well once they do
@@ -32,7 +32,7 @@ _RANDOM_BITS = 7.5  # entropy of a byte from which a plane is stored: zlib would
 
 
 class Block:
-    """A block being filled: its columns' directory entries and their planes, compressed by a Packer's threads."""
+    """A block under construction: directory entries and planes of its columns. Threads of the Packer compress."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
@@ -41,7 +41,10 @@ class Block:
     def integers(
         self, name: str, values: Array, *, delta: bool = False, signed: bool = False
     ) -> None:
-        """Add integers. delta: store differences to the row before, which must not be negative unless signed."""
+        """Add a column of integers. They, or with delta their differences, must not be negative unless signed.
+
+        delta: store the difference from the previous row.
+        """
         values = np.ascontiguousarray(values, dtype=np.int64)
         if delta and len(values):
             values = np.diff(values, prepend=0)
@@ -57,7 +60,7 @@ class Block:
         self._add(entry, values, width)
 
     def floats(self, name: str, values: Array) -> None:
-        """Add doubles."""
+        """Add a column of doubles."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         self._add({"name": name, "n": len(values), "float": 1}, values, 8 if values.any() else 0)
 
@@ -68,7 +71,7 @@ class Block:
         self._columns.append((entry, jobs))
 
     def finish(self) -> tuple[list[dict[str, Any]], bytes]:
-        """Return (directory, bytes)."""
+        """Wait for the compression; return (directory, bytes)."""
         directory, parts = [], []
         for entry, jobs in self._columns:
             planes = [job.result() for job in jobs]
@@ -92,7 +95,7 @@ class Packer:
         self._pool.shutdown()
 
     def block(self, name: str) -> Block:
-        """Return the block of that name, new if there is none."""
+        """Return the block of this name; create it on first use."""
         return self._blocks.setdefault(name, Block(self._pool))
 
     def finish(self) -> dict[str, tuple[list[dict[str, Any]], bytes]]:
@@ -110,7 +113,7 @@ def _compressed(planes: Array, k: int) -> tuple[int, bytes]:
 
 
 def _looks_random(plane: Array) -> bool:
-    """Return whether a sample from the middle does not compress: neither few values nor repetition."""
+    """Return whether a sample from the middle is incompressible: it has neither few values nor repetitions."""
     begin = max((len(plane) - _SAMPLE) // 2, 0)
     sample = plane[begin : begin + _SAMPLE]
     share = np.bincount(sample, minlength=256) / len(sample)

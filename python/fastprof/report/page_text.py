@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as text: modules and styles of `page/`, and the data, in one HTML file without requests.
+"""page_parts: the report as one HTML file: modules and style sheets of `page/`, and the data. It makes no request.
 
-No text of a profile is part of the markup: all of it lies in base64 blocks that page/decode.js reads. The
-content security policy allows the one script and the one style sheet by their hashes, and nothing else: no
-request, no frame, no form, no inline handler.
+No text of a profile is part of the markup: all data are in base64 blocks that page/decode.js reads. The content
+security policy allows only the script and the style sheet, by their hashes: no request, frame, form or inline
+handler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fastprof.report.packing import pack_text
 
 __all__ = ["MODULES", "STYLES", "page_parts", "page_script"]
 
-# Modules in the order in which they are defined: each uses those above it when it is defined, any when it runs.
+# Modules in the order of their definition. At definition a module may use those above it, later all of them.
 MODULES = (
     "base",
     "format",
@@ -83,7 +83,8 @@ def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>fastprof report</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        "<noscript>This report draws its data with JavaScript, which is switched off.</noscript>\n"
+        "<noscript>This report needs JavaScript, which is disabled. Enable it, or open the file in a browser"
+        " that runs scripts.</noscript>\n"
         '<div id="report"><p id="opening">Opening the report …</p></div>\n'
     ).encode()
     for prefix, dataset in datasets.items():
@@ -96,7 +97,7 @@ def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
 
 
 def _block(name: str, base64_text: bytes) -> Iterator[bytes]:
-    """Yield a data block: a script element of a type that no browser runs."""
+    """Yield a data block: a script element with a type that browsers do not execute."""
     yield f'<script type="application/octet-stream" data-block="{name}">'.encode()
     yield base64_text
     yield b"</script>\n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the report: the events of a list, by lane, in the order of time, with their depth.
+"""ReportRows: the rows of the report: events by lane, within a lane by start, with their depth.
 
-A lane is what the timeline draws as a group of lines: the ranges of a thread, its async ranges, or a stream of a
-device. In a lane, a row's parent is the last row before it that is one level up, so that depths replace parents.
+A lane is a group of lines in the timeline: the ranges of a thread, its async ranges, or a stream of a device. In a
+lane, the parent of a row is the last row before it that is one level up, so depths replace the parent column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.base.device_type import DeviceType
+from fastprof.base.device_type import device_type_name
 from fastprof.model.parents import new_numbers
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
@@ -55,7 +55,7 @@ class ReportRows:
         return self.tree.table
 
     def take(self, by_tree: Array) -> Array:
-        """Arrange an array of the tree's length."""
+        """Return an array of the tree's length in the report's order."""
         return by_tree if self.order is None else by_tree[self.order]
 
     def column(self, name: str) -> Array:
@@ -63,13 +63,13 @@ class ReportRows:
         return self.take(self.tree.column(name))
 
     def of_table_rows(self) -> Array:
-        """Return, by table row, the row of the report; -1 for none. One more entry, -1."""
+        """Return the report row of each table row, -1 for none; one more entry at the end is -1."""
         rows = np.arange(len(self.tree)) if self.tree.rows is None else self.tree.rows
         return new_numbers(self.take(rows), len(self.table))
 
 
 def arrange(tree: EventTree) -> ReportRows:
-    """Arrange the rows of a tree; without a sort if they are in order already, as those of captures are."""
+    """Return the rows of a tree in the report's order. Rows of captures have that order already, without a sort."""
     table = tree.table
     code, kinds = _lane_codes(tree)
     start = tree.column("start_ns")
@@ -98,7 +98,7 @@ def arrange(tree: EventTree) -> ReportRows:
 
 
 def _lane_codes(tree: EventTree) -> tuple[Array, dict[int, tuple[str, int, str, int]]]:
-    """Return (code of each tree row's lane, what a code means: kind, track, device, stream)."""
+    """Return (lane code of each tree row, lane code -> kind, track, device, stream)."""
     table = tree.table
     track = tree.column("track").astype(np.int64)
     code = track * 2
@@ -119,7 +119,7 @@ def _lane_codes(tree: EventTree) -> tuple[Array, dict[int, tuple[str, int, str, 
         code = code.copy()
         code[on_device] = base + inverse
         for number, (_, device, index, stream) in enumerate(keys):
-            name = f"{_device_name(device)}:{index}"
+            name = f"{device_type_name(device)}:{index}"
             kinds[base + number] = ("device", int(track[on_device[at[number]]]), name, stream)
     for value in np.unique(code).tolist():
         if value not in kinds:
@@ -131,10 +131,3 @@ def _unique_rows(columns: list[Array]) -> tuple[list[tuple[int, ...]], Array, Ar
     stacked = np.stack(columns, axis=1)
     keys, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     return [tuple(row) for row in keys.tolist()], inverse.reshape(-1), first
-
-
-def _device_name(number: int) -> str:
-    try:
-        return DeviceType(number).name.lower()
-    except ValueError:
-        return f"device{number}"

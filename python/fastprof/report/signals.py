@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report shows beside ranges: marks, counters, flows and memory, as blocks of columns."""
+"""Blocks of the data that a report shows beside ranges: marks, counters, flows and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def add_marks(pack: Packer, rows: ReportRows, lane_of_track: Array, site_numbers: Array) -> int:
-    """Add the block "marks" (lane, time, site, row around it + 1); return the number of marks."""
+    """Add the block "marks" (lane, time, site, enclosing row + 1); return the number of marks."""
     table = rows.table
     if not table.has("kind"):
         return 0
@@ -55,7 +55,7 @@ def _around(rows: ReportRows, at: Array) -> Array:
 
 
 def add_counters(pack: Packer, table: EventTable, strings: Strings) -> list[dict[str, Any]]:
-    """Add a block "counter N" (time, value) for each counter of each process; return what they are."""
+    """Add a block "counter N" (time, value) for each counter of each process; return their names and pids."""
     if not table.has("kind") or table.payload_words is None or not table.has("payload"):
         return []
     kind, payload = table.column("kind"), table.column("payload")
@@ -121,7 +121,7 @@ def add_memory(pack: Packer, rows: ReportRows) -> list[dict[str, Any]]:
 
 
 def _memory_owner(rows: ReportRows, at: Array) -> Array:
-    """Return the row to which each memory record belongs: around it, or itself where it was made one."""
+    """Return the row to which each memory record belongs: its own if it is listed, else the enclosing row."""
     own = rows.of_table_rows()[at]
     return np.where(own >= 0, own, _around(rows, at))
 
@@ -188,7 +188,7 @@ def _row_pairs(table: EventTable) -> list[Array]:
 
 
 def _joined(begins: Array, begin_ids: Array, ends: Array, end_ids: Array) -> Array:
-    """Return (begin, end) for each end whose id has a begin: the last one by row."""
+    """Return (begin, end) for each end whose id has a begin; of several begins, the last row."""
     order = np.argsort(begin_ids, kind="stable")
     ids = begin_ids[order]
     at = np.searchsorted(ids, end_ids, "right") - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source texts that a report embeds: files of the profiled code, of bounded size."""
+"""Source texts that a report embeds: files of the profiled code, up to a total size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MAX_FILE_BYTES", "MAX_TOTAL_BYTES", "frame_file", "source_texts"]
 
 MAX_FILE_BYTES = 1 << 20
 MAX_TOTAL_BYTES = 8 << 20
-# A trace may name any file. A report is passed on, so only files that are program text are read.
+# A trace may name any file and a report is passed on, so only files with a suffix of program text are read.
 _SUFFIXES = (
     *(
         ".py",
@@ -35,13 +35,13 @@ _FRAME = re.compile(r"(.*)\((\d+)\): .*", re.DOTALL)
 
 
 def frame_file(frame: str) -> str:
-    """Return the file of a stack entry or call "file(line): function"; "" if it is of another form."""
+    """Return the file of a stack entry or call "file(line): function"; "" for other texts."""
     match = _FRAME.fullmatch(frame)
     return match[1] if match else ""
 
 
 def source_texts(files: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """Return (file -> text, files left out for their size). Reads in the given order, up to the bounds."""
+    """Return (file -> text, files left out because of their size). Files are read in order, up to the bounds."""
     texts: dict[str, str] = {}
     left_out: list[str] = []
     total = 0
@@ -57,7 +57,7 @@ def source_texts(files: Iterable[str]) -> tuple[dict[str, str], list[str]]:
         if os.path.splitext(name)[1] not in _SUFFIXES or "\0" in name:
             continue
         try:
-            if not os.path.isfile(name):  # nor a device or pipe, which reading might block on
+            if not os.path.isfile(name):  # excludes devices and pipes, whose reading might block
                 continue
             size = os.path.getsize(name)
             if size > MAX_FILE_BYTES or total + size > MAX_TOTAL_BYTES:
@@ -75,8 +75,8 @@ def source_texts(files: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 def _interactive_text(name: str) -> str:
     """Return the text of a notebook's cell or of code typed into a shell; "" for other names.
 
-    Interactive shells keep these in linecache, under names of files that do not exist; entries of files have a
-    time, those of shells none.
+    Interactive shells store these in linecache, under names of files that do not exist and without a modification
+    time.
     """
     linecache = sys.modules.get("linecache")
     entry = None if linecache is None else linecache.cache.get(name)

@@ -8,11 +8,13 @@ from typing import Any
 
 __all__ = ["MAX_TEXT", "Strings", "bounded", "json_value"]
 
-MAX_TEXT = 4000  # characters of one text; longer ones are cut, with a mark that says by how much
+MAX_TEXT = (
+    4000  # characters of one text; a longer one is cut and ends with the number of characters cut
+)
 
 
 def bounded(text: Any, limit: int = MAX_TEXT) -> str:
-    """Return the text, or its begin and the number of characters cut."""
+    """Return str(text); if it is longer than `limit`, its first characters and the number of characters cut."""
     whole = str(text)
     if len(whole) <= limit:
         return whole
@@ -20,13 +22,13 @@ def bounded(text: Any, limit: int = MAX_TEXT) -> str:
 
 
 class Strings:
-    """Texts by number, each once."""
+    """String table: distinct texts, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def number(self, text: Any) -> int:
-        """Return the number of a text, new if it is not in the table."""
+        """Return the number of a text; add the text if it is not in the table."""
         return self._numbers.setdefault(bounded(text), len(self._numbers))
 
     def texts(self) -> list[str]:
@@ -35,7 +37,7 @@ class Strings:
 
 
 def json_value(value: Any) -> str:
-    """Return a value as JSON text for people to read; its str() if it cannot be JSON."""
+    """Return a value as readable JSON text of bounded length; its str() if it has no JSON form."""
     try:
         return bounded(json.dumps(value, ensure_ascii=False, default=str))
     except (TypeError, ValueError, RecursionError):

@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class Grouping(NamedTuple):
-    """codes: group number of each row; first: the first row of each group, in list order."""
+    """Rows by group. codes: group number of each row. first: first row of each group in list order."""
 
     codes: Array
     first: Array

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make an EventTable of hand-made events: us rounded to ns, one site per name."""
+"""table_of_events: make an EventTable of hand-made events; us are rounded to ns, each name is a site."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventList: a list of events with averages, tables and exports, computed lazily from an EventTable."""
+"""EventList: a list of events, computed lazily from an EventTable, with its tree, sums and averages.
+
+list_outputs.py has its text and exports, row_list.py the items that are created on access.
+"""
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
-from fastprof.base import errors
 from fastprof.model.instants import InstantEvent, instants
 from fastprof.model.nesting import TableKernels
 from fastprof.model.table import EventKind, EventTable
@@ -27,14 +28,14 @@ from fastprof.views.frame import (
 )
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FunctionEventAvg
-from fastprof.views.outputs import output
-from fastprof.views.row_list import RowList, T
+from fastprof.views.list_outputs import ListOutputs
+from fastprof.views.row_list import T
 from fastprof.views.table_rows import AverageRows, TableRows
 
 __all__ = ["EventList"]
 
 
-class EventList(RowList[T]):
+class EventList(ListOutputs[T]):
     """A list of FunctionEvents or FunctionEventAvgs (type checkers: EventList[FunctionEvent]).
 
     Constructed from objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them.
@@ -120,6 +121,13 @@ class EventList(RowList[T]):
         table = self.event_table
         return [] if table is None else instants(table, kinds)
 
+    def to_table(self) -> EventTable:
+        """Return the list's EventTable, or one made of its events (us rounded to ns)."""
+        rows = self._columnar()
+        if isinstance(rows, TableRows):
+            return rows.tree.table
+        return table_of_events(self)
+
     def _columnar(self) -> TableRows | AverageRows | None:
         """Return the rows to compute from; None if objects apply (hand-made, or assigned to)."""
         rows = self._rows
@@ -140,6 +148,9 @@ class EventList(RowList[T]):
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
         )
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
 
     # ---- the tree ------------------------------------------------------------------------------
 
@@ -272,170 +283,6 @@ class EventList(RowList[T]):
         total.key = "Total"
         return total
 
-    # ---- text ----------------------------------------------------------------------------------
-
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int | None = 100,
-        max_src_column_width: int | None = 75,
-        max_name_column_width: int | None = 55,
-        max_shapes_column_width: int | None = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
-        *,
-        max_stack_lines: int | None = None,
-        flops_per_s: bool = False,
-        max_width: int | None = None,
-    ) -> str:
-        """Return the list as a text table; "" if it is empty.
-
-        sort_by: a key of render.SORT_KEYS, in descending order; default: list order; errors.ValueError
-        for another key. row_limit: rows to print, -1 for all. max_*_column_width: in characters, None
-        for no limit. header: a line above. top_level_events_only: only rows without a parent.
-        time_unit: "s", "ms" or "us" for all times. max_stack_lines: stack lines per row.
-        flops_per_s: add a column of FLOPs per second. max_width: characters per line, for example of
-        a terminal: names are cut and, if necessary, columns are left out and named in a last line.
-        """
-        options = output("options")(
-            sort_by,
-            row_limit,
-            max_src_column_width,
-            max_name_column_width,
-            max_shapes_column_width,
-            header,
-            top_level_events_only,
-            time_unit,
-            max_stack_lines,
-            flops_per_s,
-            self._profile_memory,
-            self._with_flops,
-            max_width,
-        )
-        return str(output("table")(self._frame(), options))
-
-    def tree_text(
-        self,
-        max_depth: int | None = None,
-        min_percent: float = 0.0,
-        time_unit: str | None = None,
-        *,
-        max_width: int | None = None,
-    ) -> str:
-        """Return the tree of ranges as text, merged by name: total and self time, share and count.
-
-        max_depth: levels; default: all. min_percent: leave out branches with less of the total time.
-        time_unit: "s", "ms" or "us" for all times. max_width: characters per line. Control characters
-        of names appear as symbols. "" if the list is empty; errors.StateError for a list of averages.
-
-            print(prof.events().tree_text(max_depth=4, min_percent=1))
-        """
-        if self._of_averages():
-            raise errors.StateError("averages have no tree. Use prof.events().tree_text().")
-        options = output("tree_options")(max_depth, min_percent, time_unit, max_width)
-        return str(output("tree")(self, options))
-
-    def __str__(self) -> str:
-        return self.table()
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self))}]"
-
-    def _repr_html_(self) -> str:
-        """Return the first 100 rows as a sortable HTML table, for notebooks; averages by self time."""
-        options = output("options")(
-            sort_by="self_cpu_time_total" if self._of_averages() else None,
-            profile_memory=self._profile_memory,
-            with_flops=self._with_flops,
-        )
-        return str(output("html")(self._frame(), options))
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Print the first rows where IPython shows text; repr() would make an object of every event."""
-        printer.text(self._short_text())
-
-    def _short_text(self) -> str:
-        if len(self) == 0:
-            return "[]"
-        by_time = "self_cpu_time_total" if self._of_averages() else None
-        text = self.table(sort_by=by_time, row_limit=_SHORT_ROWS)
-        more = len(self) - _SHORT_ROWS
-        return text + (
-            f"{more:,} more rows: print(events.table(row_limit=...))" if more > 0 else ""
-        )
-
-    def _of_averages(self) -> bool:
-        return isinstance(self._rows, AverageRows) or (self._rows is None and self._is_averages())
-
-    def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
-        """Draw the list with matplotlib and return the Axes.
-
-        kind: "timeline" (ranges by track and depth), "averages" (bars by self CPU time), "steps" (a bar
-        for each ProfilerStep) or "memory" (bytes held over time). ax: Axes to draw on; default: new ones.
-        limit: parts to draw (default: 5000 slices, 20 averages, 1000 steps, 20,000 points); the title
-        says if there were more. errors.UnavailableError without matplotlib: pip install 'fastprof[plot]'.
-
-            prof.plot("averages").figure.savefig("averages.png")
-        """
-        return output("plot")(self, kind, ax, limit)
-
-    # ---- export --------------------------------------------------------------------------------
-
-    def supported_export_stacks_metrics(self) -> list[str]:
-        """Return the metrics that export_stacks accepts."""
-        return list(output("stack_metrics"))
-
-    def export_stacks(
-        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
-    ) -> None:
-        """Write collapsed stacks ("outer;inner 12", us) of the events that have a stack.
-
-        metric: one of supported_export_stacks_metrics(), else errors.ValueError. Stacks are recorded
-        by profiles with with_stack=True.
-        """
-        output("stacks")(self, path, metric)
-
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a Chrome trace (JSON object), compressed with gzip if `path` ends in .gz.
-
-        Events appear as the list has them; profile.export_chrome_trace writes the whole recording.
-        Raises errors.IoError if the file cannot be written.
-        """
-        output("chrome")(self, path)
-
-    def to_table(self) -> EventTable:
-        """Return the list's EventTable, or one made of its events (us rounded to ns)."""
-        rows = self._columnar()
-        if isinstance(rows, TableRows):
-            return rows.tree.table
-        return table_of_events(self)
-
-    def to_columns(self) -> dict[str, Any]:
-        """Return column name -> NumPy array or list, the data of to_pandas() and the other exports."""
-        columns: dict[str, Any] = output("columns")(self)
-        return columns
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame, one row per event or average. Requires pandas."""
-        return output("pandas")(self)
-
-    def to_polars(self) -> Any:
-        """Return a polars DataFrame, one row per event or average. Requires polars."""
-        return output("polars")(self)
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow Table, one row per event or average. Requires pyarrow."""
-        return output("arrow")(self)
-
-    def export_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write to_columns() as CSV with a header line, compressed with gzip if `path` ends in .gz."""
-        output("csv")(self, path)
-
-    def export_json(self, path: str | os.PathLike[str]) -> None:
-        """Write to_columns() as a JSON array of objects, compressed with gzip if `path` ends in .gz."""
-        output("json")(self, path)
-
     # ---- copying ------------------------------------------------------------------------------
 
     def __copy__(self) -> EventList[T]:
@@ -476,7 +323,6 @@ def _of_states(states: list[dict[str, Any]], listed: int, *options: Any) -> Even
     return _of_events(events_of_states(states)[:listed], *options)
 
 
-_SHORT_ROWS = 30
 _DESCRIBING = (
     "node_id",
     "is_async",

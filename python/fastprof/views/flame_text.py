@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flame_text: a flame graph of text, outermost ranges on top; widths are shares of the CPU time."""
+"""flame_text: a flame graph as text, outermost ranges on top; widths are proportional to CPU time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ def flame_text(
 ) -> str:
     """Return the flame graph of an EventList as lines of at most `width` characters; "" without ranges.
 
-    A range of less than one character is left out. max_depth: levels (default: 40); a last line says how many
-    are deeper. Async ranges and device activities, which overlap others, are not in it.
+    Ranges narrower than a character are left out, and so are async ranges and device activities, which overlap
+    others. max_depth: levels to show (default: 40); a last line has the number of deeper levels. style: colours.
+    Raises errors.ValueError for a width below 10. Any thread.
     """
     if width < _MIN_WIDTH:
-        raise errors.ValueError(f"a flame graph of width {width}: use at least {_MIN_WIDTH}")
+        raise errors.ValueError(
+            f"the width of a flame graph must be at least {_MIN_WIDTH} characters, not {width}"
+        )
     roots = [n for n in path_tree(events, visible=True) if not n.name.startswith("[") or n.own_ns]
     whole_ns = sum(max(node.total_ns, 0) for node in roots)
     if whole_ns <= 0:
@@ -72,7 +75,7 @@ def _level_line(
         first = max(round(begin), at)
         last = min(round(begin + max(node.total_ns, 0) * width / whole_ns), width)
         if last <= first:
-            continue  # children longer than their parent, which started elsewhere
+            continue  # the children together are longer than their parent: no width is left
         line.append(" " * (first - at))
         if style.colour:
             number = sum(map(ord, node.name[:40]))

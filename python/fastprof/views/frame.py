@@ -111,8 +111,8 @@ class EventFrame:
                 coded = {name: column.take(tree.rows) for name, column in coded.items()}
         none = np.broadcast_to(np.False_, (size,))
         zeros = np.broadcast_to(np.int64(0), (size,))
-        # Without this column the flag is a property of the site, thus part of the key. It is read only
-        # where annotations of devices must not be added to the work that they span.
+        # Without this column the flag is a property of the site, thus part of the key. It is read only if there
+        # are device annotations, whose time must not be added to that of the activities that they span.
         spans_work = "gpu_user_annotation" in table.sites.field("category")
         reads_annotation = per_row_annotation or spans_work
         annotation = tree.column("is_user_annotation") if reads_annotation else none
@@ -261,9 +261,9 @@ def display_codes_by_site(sites: SiteTable) -> list[int]:
 
 
 def machinery_rows(table: EventTable) -> Array | None:
-    """Return a mask of the rows of the profiler's own machinery and of tasks; None for none.
+    """Return a mask of the rows to hide from lists: of the profiler's own machinery and of tasks; None for none.
 
-    Rows of tasks say when a task ran, which a list of ranges does not.
+    Rows of tasks describe when a task ran; they are no ranges.
     """
     names, categories = table.sites.names, table.sites.field("category")
     unlisted = [
@@ -309,7 +309,7 @@ def _open_note(count: int) -> str:
 
 
 def table_notes(tree: EventTree) -> tuple[str, ...]:
-    """Return lines on what the table lacks: unfinished ranges, dropped events and names."""
+    """Return footer lines on what is incomplete: unfinished ranges, dropped events, cut names, lost ends."""
     notes = []
     open_ranges = tree.table.unfinished
     if open_ranges:

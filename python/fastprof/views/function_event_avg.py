@@ -10,7 +10,7 @@ from fastprof.base.device_type import DeviceType
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 
-__all__ = ["FunctionEventAvg"]
+__all__ = ["Deferred", "FunctionEventAvg"]
 
 _FROM_FIRST = (
     "key",
@@ -76,11 +76,11 @@ class FunctionEventAvg(FormattedTimesMixin):
         self._cpu_children: Any = None
         self._cpu_parent: Any = None
 
-    # Parent and children may be a _Later, which is resolved on first access.
+    # Parent and children may be a Deferred value, which is computed on first access.
     @property
     def cpu_parent(self) -> FunctionEvent | None:
         """Parent of the first event."""
-        if isinstance(self._cpu_parent, _Later):
+        if isinstance(self._cpu_parent, Deferred):
             self._cpu_parent = self._cpu_parent.make()
         return self._cpu_parent  # type: ignore[no-any-return]
 
@@ -91,7 +91,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     @property
     def cpu_children(self) -> list[FunctionEvent] | None:
         """Children of the first event."""
-        if isinstance(self._cpu_children, _Later):
+        if isinstance(self._cpu_children, Deferred):
             self._cpu_children = self._cpu_children.make()
         return self._cpu_children  # type: ignore[no-any-return]
 
@@ -144,7 +144,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         )
 
 
-class _Later:
+class Deferred:
     """A value that is computed on first access."""
 
     __slots__ = ("make",)

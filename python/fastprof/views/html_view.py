@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""render_html: the rows and columns of a text table as HTML, for notebooks."""
+"""render_html: the rows and columns of render_table as an HTML table, for notebooks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["more_rows", "render_html"]
 
 
 def render_html(frame: EventFrame, options: TableOptions) -> str:
-    """Return the first rows as a sortable table, and a line that says how many more there are.
+    """Return the first rows as a sortable HTML table, with a line that says how many more there are.
 
-    Formats only the rows that are shown; the cost of the rest is that of `frame` and of sorting it.
+    Formats only the rows that are shown; the other rows cost no more than sorting the frame. Any thread.
     """
     if frame.size == 0:
         return "".join(map(html_note, ("no events", *frame.notes)))
@@ -28,7 +28,7 @@ def render_html(frame: EventFrame, options: TableOptions) -> str:
 
 
 def more_rows(shown: int, size: int, sort_by: str | None) -> str:
-    """Return the line about rows that are not shown."""
+    """Return the line about rows that are not shown, with the methods that show them."""
     by = f" by {sort_by}" if sort_by else ""
     return (
         f"first {shown:,} of {size:,} rows{by}; {size - shown:,} more are not shown: "

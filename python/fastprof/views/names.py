@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
+
 __all__ = [
     "MACHINERY_NAMES",
     "MEMORY_EVENT_NAME",
@@ -19,10 +21,8 @@ __all__ = [
     "wildcard_name",
 ]
 
-MEMORY_EVENT_NAME = "[memory]"
-OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
-# Ranges of the profiler's own machinery, which are never listed.
+# Ranges that the profiler itself causes; they are never listed. The names are PyTorch's.
 MACHINERY_NAMES = frozenset(
     {
         "profiler::_record_function_enter",
@@ -33,7 +33,7 @@ MACHINERY_NAMES = frozenset(
         "aten::_version",
     }
 )
-# Names of raw memory records, which are not ranges; memory attribution lists them under these names.
+# Also the names of memory records, which are not ranges.
 FILTERED_NAMES = MACHINERY_NAMES | {MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME}
 
 # A stack entry that contains both parts of a pair belongs to the machinery, not to user code.
@@ -48,12 +48,12 @@ FILTERED_STACK_PAIRS = (
 
 
 def is_filtered_name(name: str) -> bool:
-    """Return whether a name belongs to profiler machinery, which is never listed as an event."""
+    """Return whether PyTorch's lists leave out events of this name."""
     return name in FILTERED_NAMES
 
 
 def keeps_stack_entry(entry: str) -> bool:
-    """Return False for stack entries of autograd's and torch's test suite's own frames."""
+    """Return whether to keep a stack entry; frames of autograd and of torch's test suite are left out."""
     return not any(a in entry and b in entry for a, b in FILTERED_STACK_PAIRS)
 
 

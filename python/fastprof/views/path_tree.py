@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PathTree: the ranges of an EventList merged by name path, for the texts that show a tree.
+"""path_tree: the ranges of an EventList merged by name path, for tree_text and flame_text.
 
-Ranges of all threads and tasks are merged; those of several processes, async ranges and device activities each have
-a heading of their own, which is a node without calls.
+Ranges of all threads and tasks are merged. Each process (if there are several), async ranges, and each kind of
+device have a heading of their own: a node without calls.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.base.device_type import DeviceType
+from fastprof.base.device_type import device_type_name
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.model.name_paths import name_paths
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
-from fastprof.views.table_rows import TableRows
+from fastprof.views.table_rows import tree_of
 
 __all__ = ["MAX_NAME_CHARS", "Node", "path_tree"]
 
@@ -27,7 +27,7 @@ MAX_NAME_CHARS = 400
 
 
 class Node(NamedTuple):
-    """A path. Times in ns; calls 0: a heading. own_ns is 0 for async ranges and device activities."""
+    """A name path, or a heading (calls is 0). Times in ns; own_ns is 0 for async ranges and device activities."""
 
     name: str
     calls: int
@@ -37,14 +37,11 @@ class Node(NamedTuple):
 
 
 def path_tree(events: Any, visible: bool) -> list[Node]:
-    """Return the roots, longest first, headings last; children are sorted alike.
+    """Return the root nodes, longest first, headings last; children are also sorted, longest first.
 
-    visible: names have visible_text(). events: an EventList of events, hand-made ones included.
+    events: an EventList of events, also of hand-made ones. visible: apply visible_text() to names.
     """
-    rows = events._columnar()
-    if not isinstance(rows, TableRows):
-        rows = type(events).from_table(events.to_table())._columnar()
-    tree: EventTree = rows.tree
+    tree = tree_of(events)
     if not len(tree):
         return []
     codes, texts = display_codes(tree)
@@ -83,7 +80,7 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
 
 
 def _heads(tree: EventTree) -> tuple[Array, list[str]]:
-    """Return (code of each row's heading, headings; "" for none)."""
+    """Return (heading code of each row, headings by code; "" for no heading)."""
     table = tree.table
     heads: Array = np.zeros(len(tree), np.int64)
     titles = [""]
@@ -104,12 +101,5 @@ def _heads(tree: EventTree) -> tuple[Array, list[str]]:
         types = tree.column("device_type")
         for number in np.unique(types[~tree.on_cpu]).tolist():
             heads = np.where(types == number, len(titles), heads)
-            titles = [*titles, f"[{_device(number)}]"]
+            titles = [*titles, f"[{device_type_name(number)}]"]
     return heads, titles
-
-
-def _device(number: int) -> str:
-    try:
-        return DeviceType(number).name.lower()
-    except ValueError:
-        return f"device {number}"

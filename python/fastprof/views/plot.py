@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plot: an EventList drawn with matplotlib, on Axes to go on with. One function a kind.
+"""plot: draw an EventList with matplotlib. One function per kind of plot.
 
-Every kind draws a bounded number of parts, the largest, and says in the title how many it left out.
+Every kind draws a bounded number of parts, the largest ones, and its title says how many were left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastprof.exporters.memory_timeline import memory_timeline
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
-from fastprof.views.table_rows import TableRows
+from fastprof.views.table_rows import tree_of
 
 __all__ = ["KINDS", "MAX_SLICES", "plot"]
 
@@ -31,31 +31,23 @@ _LANE_GAP = 0.5
 
 
 def plot(events: Any, kind: str, ax: Any, limit: int | None) -> Any:
-    """Return the Axes on which an EventList was drawn; see EventList.plot."""
+    """Draw an EventList and return the Axes; see EventList.plot for parameters and errors."""
     if kind not in KINDS:
         raise errors.ValueError(f"cannot plot {kind!r}. Use one of {', '.join(KINDS)}.")
     if limit is not None and limit < 1:
-        raise errors.ValueError(f"invalid limit {limit}. Use 1 or more parts to draw.")
+        raise errors.ValueError(f"invalid limit {limit}. Use 1 or more.")
     if ax is None:
         ax = optional_package("matplotlib.pyplot", "plot").subplots(layout="constrained")[1]
     KINDS[kind](events, ax, limit)
     return ax
 
 
-def _tree_of(events: Any) -> EventTree:
-    rows = events._columnar()
-    if not isinstance(rows, TableRows):
-        rows = type(events).from_table(events.to_table())._columnar()
-    tree: EventTree = rows.tree
-    return tree
-
-
 def _name(text: str) -> str:
-    # $ begins mathematics in matplotlib's texts.
+    # matplotlib reads text between $ as mathematics.
     return visible_text(shortened(text, _NAME_CHARS)).replace("$", r"\$")
 
 
-def _nothing(ax: Any, text: str) -> None:
+def _write_message(ax: Any, text: str) -> None:
     ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
 
 
@@ -76,12 +68,12 @@ def _averages(events: Any, ax: Any, limit: int | None) -> None:
     left = frame.size - len(order)
     ax.set_title(f"self CPU time: {len(order)} of {frame.size} names" if left else "self CPU time")
     if not frame.size:
-        _nothing(ax, "no events")
+        _write_message(ax, "no events")
 
 
 def _steps(events: Any, ax: Any, limit: int | None) -> None:
-    """A bar for each ProfilerStep, in the order of their begins."""
-    tree = _tree_of(events)
+    """A bar for each ProfilerStep, by begin."""
+    tree = tree_of(events)
     is_step = np.array([name.startswith("ProfilerStep#") for name in tree.table.sites.names])
     rows = np.flatnonzero(is_step[tree.column("site")]) if len(tree) else np.zeros(0, np.int64)
     rows = rows[np.argsort(tree.column("start_ns")[rows], kind="stable")]
@@ -95,7 +87,7 @@ def _steps(events: Any, ax: Any, limit: int | None) -> None:
     if len(shown):
         ax.axhline(float(np.median(duration_ms)), linestyle="--", linewidth=1, color="gray")
     else:
-        _nothing(ax, "no steps: make the profile with a schedule and call step()")
+        _write_message(ax, "no steps: make the profile with a schedule and call step()")
     ax.set_xlabel("step")
     ax.set_ylabel("time [ms]")
     cut = f": first {len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
@@ -106,8 +98,8 @@ def _steps(events: Any, ax: Any, limit: int | None) -> None:
 
 
 def _timeline(events: Any, ax: Any, limit: int | None) -> None:
-    """Ranges by track and depth, coloured by name; of too many, the longest."""
-    tree = _tree_of(events)
+    """Ranges by track and depth, coloured by name; only the longest if there are more than the limit."""
+    tree = tree_of(events)
     table = tree.table
     total = len(tree)
     duration = tree.take(table.duration_ns)
@@ -130,7 +122,7 @@ def _timeline(events: Any, ax: Any, limit: int | None) -> None:
         f"the {len(rows):,} longest of {total:,} ranges" if len(rows) < total else "timeline"
     )
     if not total:
-        _nothing(ax, "no events")
+        _write_message(ax, "no events")
 
 
 def _lines(tree: EventTree, rows: Array) -> tuple[Array, list[tuple[float, str]]]:
@@ -169,7 +161,7 @@ def _memory(events: Any, ax: Any, limit: int | None) -> None:
     if len(curves) > 1:
         ax.legend()
     if not curves:
-        _nothing(ax, "no memory was recorded: profile_memory=True")
+        _write_message(ax, "no memory was recorded: profile_memory=True")
 
 
 def _thinned(times: Array, values: Array, most: int) -> tuple[Array, Array]:

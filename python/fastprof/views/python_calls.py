@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PythonCallStats: the traced calls of a profile by function, with cProfile's numbers and formats.
+"""PythonCallStats: the Python calls of a profile summed by function, with cProfile's numbers and formats.
 
 The rules are those of cProfile (CPython, Modules/_lsprof.c): a call is primitive if its function is
 not among its callers; cumulative time is that of primitive calls; the times of a caller and callee
@@ -40,10 +40,10 @@ class CallKernels(Protocol):
 
 
 class CalledFunction(NamedTuple):
-    """A function and its calls. file is "~" and line 0 for functions written in C, as in pstats.
+    """A function and the sums of its calls. For functions written in C, file is "~" and line 0, as in pstats.
 
-    calls: all of them; primitive_calls: those not made, directly or not, by the function itself.
-    own_ns: time in the function but not in the calls that it made. cumulative_ns: of primitive calls.
+    calls: number of calls. primitive_calls: those that are not, directly or indirectly, recursive. own_ns: time
+    in the function without the calls that it made. cumulative_ns: time of primitive calls, with the calls made.
     """
 
     file: str
@@ -70,10 +70,13 @@ def nested_codes(parent: Array, code: Array) -> Array:
 
 
 class PythonCallStats:
-    """The calls in a table, by function; `str()` is a table. Frames of before the start are left out.
+    """The Python calls of a table by function; `str()` is a text table.
 
-    print(prof.python_calls().table(row_limit=20))
-    prof.python_calls().to_pstats().sort_stats("cumulative").print_callers()
+    Calls that were on the stack when the profile started are not counted. table: with rows of category
+    python_function. kernels: native replacements of NumPy passes. Any thread.
+
+        print(prof.python_calls().table(row_limit=20))
+        prof.python_calls().to_pstats().sort_stats("cumulative").print_callers()
     """
 
     def __init__(self, table: EventTable, kernels: CallKernels | None = None) -> None:
@@ -90,14 +93,14 @@ class PythonCallStats:
 
     @cached_property
     def _rows(self) -> Array:
-        """Table rows of the calls; of each thread in the order of their begins."""
+        """Table rows of the calls, by begin within each thread."""
         kept = self._table.column("is_python_function")
         if self._table.has("flags"):
             kept = kept & ((self._table.column("flags") & EventFlag.ENCLOSING) == 0)
         rows = np.flatnonzero(kept)
         if all(track.thread_id < 0 for track in self._table.tracks):
             return rows
-        # Callers first, on each thread: the rows of its tasks are on tracks of their own.
+        # Sort each thread's rows by begin, callers first: rows of its tasks are on other tracks.
         start, end = self._table.start_ns[rows], self._table.end_ns[rows]
         order: Array = np.lexsort((-end, start, self._table.recording_thread[rows]))
         return rows[order]
@@ -106,9 +109,9 @@ class PythonCallStats:
     def _parent(self) -> Array:
         """Index of each call's caller among the calls, int32; -1 for none.
 
-        Calls are nested among themselves: a range that begins in a call and outlives it takes the
-        place of that call in the parents of the table, but it did not make the calls in it. They
-        are nested by thread: a step of a task is called by its event loop.
+        Only calls are nested, because a range that begins in a call and outlives it is the parent, in the
+        table, of calls that it did not make. Calls nest by thread: a step of a task is called by its event
+        loop.
         """
         rows = self._rows
         return nest_intervals(
@@ -138,7 +141,7 @@ class PythonCallStats:
 
     @cached_property
     def _count(self) -> Array | None:
-        """How many calls each row stands for (decode/short_calls.py); None if one each."""
+        """Number of calls that each row represents (decode/short_calls.py); None if each represents one."""
         arguments = self._table.coded.get("metadata_json")
         if arguments is None or SHORTER_CALLS not in self._table.sites.names:
             return None
@@ -200,7 +203,7 @@ class PythonCallStats:
             for value, row in zip(values.tolist(), sums.tolist(), strict=True)
         }
 
-    # ---- forms ---------------------------------------------------------------------------------
+    # ---- output --------------------------------------------------------------------------------
 
     def _pstats_dict(self) -> dict[Any, Any]:
         _, keys = self._keys
@@ -232,7 +235,10 @@ class PythonCallStats:
         return pstats.Stats(profile)
 
     def export_pstats(self, path: str | os.PathLike[str]) -> None:
-        """Write the file that pstats, snakeviz, gprof2dot and tuna read (cProfile's own format)."""
+        """Write cProfile's own file format, which pstats, snakeviz, gprof2dot and tuna read.
+
+        Raises errors.IoError if the file cannot be written.
+        """
         with atomic_binary(path) as file:
             marshal.dump(self._pstats_dict(), file)
 
@@ -259,7 +265,7 @@ class PythonCallStats:
         """
         if sort_by not in _SORT_KEYS:
             raise errors.ValueError(
-                f"cannot sort calls by {sort_by!r}; choose from {', '.join(_SORT_KEYS)}"
+                f"cannot sort calls by {sort_by!r}. Use one of {', '.join(_SORT_KEYS)}."
             )
         rows = self.functions
         if sort_by == "function":
@@ -288,13 +294,13 @@ class PythonCallStats:
 
 
 class _Profile:
-    """What pstats.Stats wants of a profiler."""
+    """The profiler interface that pstats.Stats requires."""
 
     def __init__(self, stats: dict[Any, Any]) -> None:
         self.stats = stats
 
     def create_stats(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: `stats` is complete."""
 
 
 def _key_of(name: str, function: str | None) -> tuple[str, int, str]:

@@ -14,7 +14,7 @@ __all__ = ["FitColumn", "FittedColumn", "fit_columns", "wrap_header"]
 
 _GAP = 2
 _MIN_TEXT_WIDTH = 16
-# Left out in this order, then from the right. Name, sort key and number of calls always stay.
+# Columns are left out in this order, then from the right. Name, sort key and number of calls always stay.
 _LEAVE_OUT = (
     "Self CPU bar",
     "Overload Name",

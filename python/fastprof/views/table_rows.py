@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.device_type import as_device_type
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import CodedColumn, EventFlag
 from fastprof.model.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
@@ -20,11 +21,11 @@ from fastprof.views.event_columns import PLAIN_FIELDS
 from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows
 from fastprof.views.frame import EventFrame, display_codes
 from fastprof.views.function_event import FunctionEvent
-from fastprof.views.function_event_avg import FunctionEventAvg, _Later
+from fastprof.views.function_event_avg import Deferred, FunctionEventAvg
 from fastprof.views.interval import Interval, Kernel
-from fastprof.views.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, demangle
+from fastprof.views.names import demangle
 
-__all__ = ["AverageRows", "TableRows", "list_order"]
+__all__ = ["AverageRows", "TableRows", "list_order", "tree_of"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -49,7 +50,7 @@ def _one_value(column: Array) -> bool:
     return len(column) == 0 or column.strides == (0,) or bool((column == column[0]).all())
 
 
-# Values in PyTorch's events where nothing was recorded; scripts take their length.
+# Values of fields for which nothing was recorded. They are PyTorch's, so that scripts can take their length.
 _EMPTY: dict[str, Callable[[], Any]] = {
     "input_shapes": list,
     "concrete_inputs": list,
@@ -367,6 +368,15 @@ class AverageRows:
             ("stack", frame.stack),
         ):
             setattr(average, name, None if column is None else _fresh(column[position]))
-        average._cpu_parent = _Later(lambda: source.parent(first))
-        average._cpu_children = _Later(lambda: source.children(first))
+        average._cpu_parent = Deferred(lambda: source.parent(first))
+        average._cpu_children = Deferred(lambda: source.children(first))
         return average
+
+
+def tree_of(events: Any) -> EventTree:
+    """Return the EventTree of an EventList of events; of hand-made or changed events, a new one."""
+    rows = events._columnar()
+    if not isinstance(rows, TableRows):
+        rows = type(events).from_table(events.to_table())._columnar()
+    tree: EventTree = rows.tree
+    return tree

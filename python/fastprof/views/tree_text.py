@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tree_text: the tree of ranges as text, merged by name: total and self time, share and count."""
+"""tree_text: the tree of ranges as text, merged by name path: total and self time, share and count."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _DEEPEST_INDENT = 60  # levels below are not indented further
 
 
 class TreeOptions(NamedTuple):
-    """max_depth: levels, None for all. min_percent: of the total time, below which a branch is left out.
+    """Options of tree_text.
 
-    time_unit: "s", "ms" or "us"; None: by magnitude. max_width: characters per line. style: colours and bars.
+    max_depth: levels; None: all. min_percent: leave out branches with less of the total time, in percent.
+    time_unit: "s", "ms" or "us"; None: by magnitude. max_width: characters per line. style: add colours and bars.
     """
 
     max_depth: int | None = None
@@ -35,7 +36,8 @@ class TreeOptions(NamedTuple):
 def tree_text(events: Any, options: TreeOptions) -> str:
     """Return the tree of an EventList as text; "" without ranges.
 
-    Shares are of the CPU time of all outermost ranges together. What is left out is counted where it would be.
+    Shares are relative to the CPU time of all outermost ranges. Branches that are left out are summed in a line at
+    their place. Raises errors.ValueError for an unknown time_unit. Any thread.
     """
     if options.time_unit is not None and options.time_unit not in TIME_UNITS:
         units = ", ".join(TIME_UNITS)
@@ -84,7 +86,9 @@ class _Writer:
                 stack.append((self._rest(node, 0), depth + 1))
             stack += [(child, depth + 1) for child in reversed(kept)]
         if self._more:
-            lines.append(f"{self._more:,} more lines: use a depth or a minimal share")
+            lines.append(
+                f"{self._more:,} more lines: use a smaller depth or a larger minimal share"
+            )
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
     def _kept(self, node: Node, depth: int) -> list[Node]:

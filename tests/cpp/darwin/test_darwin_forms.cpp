@@ -413,8 +413,20 @@ TEST(a_process_is_known_by_its_boot_its_start_and_its_name) {
   platform::read_process_name(small, sizeof small);
   CHECK_EQ(std::string(small), std::string("test_da"));
   CHECK_EQ(platform::process_start(), 170000000025u);
+  CHECK_EQ(platform::process_start(getpid()), 170000000025u);
   CHECK_EQ(platform::memory_limit_bytes(), uint64_t{16} << 30);
   char path[4096];
   const size_t length = platform::read_program_path(path, sizeof path);
   CHECK(length > 0 && std::string(path, length).find("darwin") != std::string::npos);
+}
+
+TEST(another_process_has_a_start_until_it_has_ended) {
+  constexpr pid_t pid = 0x7FFFFFF;  // of nobody
+  CHECK_EQ(platform::process_start(pid), 0u);
+  fake_darwin()->other_pid = pid;
+  fake_darwin()->other_state = SRUN;
+  CHECK_EQ(platform::process_start(pid), 180000000099u);
+  fake_darwin()->other_state = SZOMB;
+  CHECK_EQ(platform::process_start(pid), 0u);
+  fake_darwin()->other_pid = 0;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges that a program reports through other interfaces: stacks by thread and domain, ranges that
 // end on another thread, attributes, and sessions that start and stop meanwhile.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -9,6 +12,8 @@
 #include <vector>
 
 #include "../check.hpp"
+#include "backends/annotations/domain.hpp"
+#include "backends/annotations/fork.hpp"
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/annotations/wide_text.hpp"
 #include "fastprof/fastprof.hpp"
@@ -155,6 +160,32 @@ TEST(threads_push_while_sessions_start_and_stop) {
   stop = true;
   for (std::thread& thread : threads) thread.join();
   CHECK(recorded != 0);
+}
+
+// A thread that is registering texts nearly always holds the lock when the process forks.
+TEST(children_register_texts_although_a_thread_of_the_parent_did) {
+  watch_forks();
+  std::atomic<bool> stop{false};
+  std::thread registering([&] {
+    for (int i = 0; !stop.load(std::memory_order_relaxed); ++i)
+      register_text("text " + std::to_string(i % 1000));
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // ends a child that waits for the lock
+      const RegisteredText* text = register_text("of the child");
+      const bool is_right = text != nullptr && text->text == "of the child" &&
+                            register_text("of the child") == text &&
+                            Domain::of_name("child") == Domain::of_name("child");
+      ::_exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ(::waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+  }
+  stop.store(true, std::memory_order_relaxed);
+  registering.join();
 }
 
 TEST(wide_text_is_converted) {

@@ -47,7 +47,7 @@ std::string take_log() {
   return text;
 }
 bool mask_shows_callbacks() {
-  return (effective_mask() & mask_bit::callbacks) != 0;
+  return (effective_mask(state()) & mask_bit::callbacks) != 0;
 }
 
 }  // namespace

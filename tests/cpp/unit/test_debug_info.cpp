@@ -61,6 +61,26 @@ TEST(kinds_are_identified_by_number_address_or_text) {
   CHECK_THROWS(ValueError, DebugInfoKind{null});
 }
 
+TEST(kinds_are_ordered_predefined_by_number_then_named_by_text_then_by_address) {
+  static constexpr std::string_view texts[] = {"z", "y"};
+  const DebugInfoKind kinds[] = {
+      DebugInfoKind::PRODUCER_INFO,    DebugInfoKind::MOBILE_RUNTIME_INFO,
+      DebugInfoKind::PROFILER_STATE,   DebugInfoKind::INFERENCE_CONTEXT,
+      DebugInfoKind::PARAM_COMMS_INFO, DebugInfoKind::TEST_INFO,
+      DebugInfoKind::TEST_INFO_2,      DebugInfoKind::named(""),
+      DebugInfoKind::named("a"),       DebugInfoKind::named("b"),
+      DebugInfoKind{&texts[0]},        DebugInfoKind{&texts[1]}};
+  const size_t size = sizeof kinds / sizeof kinds[0];
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j < size; ++j) {
+      CHECK_EQ(kinds[i] < kinds[j], i < j);
+      CHECK_EQ(kinds[i] == kinds[j], i == j);
+      CHECK_EQ(kinds[i] != kinds[j], i != j);
+    }
+    if (i < 7) CHECK_EQ(kinds[i].hash(), i + 1);
+  }
+}
+
 TEST(push_peek_and_pop_nest) {
   CHECK(ThreadLocalDebugInfo::current().empty());
   ThreadLocalDebugInfo::push(DebugInfoKind::TEST_INFO, info(1));

@@ -259,3 +259,63 @@ TEST(malformed_payloads_are_refused) {
     decode_counters(bad, 0);
   }
 }
+
+// A header, two blocks of the counters, a block of frames, a block of two words for the joined
+// stack; in units of three words.
+TEST(the_bound_of_words_is_a_multiple_of_3) {
+  struct Case {
+    uint32_t counters;
+    int frames;  // -1: no stack
+    bool joined;
+    size_t words;
+  };
+  const Case cases[] = {{0, -1, false, 3}, {0, -1, true, 3},  {0, 0, false, 3},
+                        {0, 1, false, 3},  {0, 2, false, 6},  {0, 4, false, 6},
+                        {0, 5, false, 9},  {0, 2, true, 6},   {0, 3, true, 9},
+                        {1, -1, false, 9}, {1, 0, false, 12}, {2, -1, false, 12},
+                        {2, 0, false, 12}, {2, 1, false, 15}, {4, -1, false, 15},
+                        {4, 0, true, 18},  {4, 1, true, 21}};
+  for (const Case& c : cases) {
+    DetailOptions options{};
+    options.counter_count = c.counters;
+    options.cpp_stack = c.frames >= 0;
+    options.max_frames = c.frames >= 0 ? static_cast<uint32_t>(c.frames) : 9;
+    options.joined_stack = c.joined;
+    CHECK_EQ(max_detail_words(options), c.words);
+  }
+  DetailOptions most{};
+  most.counter_count = 1000;
+  most.cpp_stack = most.joined_stack = true;
+  most.max_frames = 100000;
+  CHECK_EQ(max_detail_words(most), kMaxDetailWords);
+}
+
+TEST(a_joined_stack_is_left_out_where_there_is_no_room) {
+  DetailOptions options{};
+  options.joined_stack = true;
+  ThreadDetail detail{};
+  const size_t capacities[] = {3, 4, 6};
+  for (const size_t capacity : capacities) {
+    uint64_t words[12] = {};
+    CHECK_EQ(encode_detail_begin(words, capacity, options, &detail, nullptr, &kFake, 77), 3u);
+    CHECK_EQ(words[0], 2u);
+    CHECK_EQ(words[1], detail_block_word(DetailType::python_stack, 1));
+    CHECK_EQ(words[2], 77u);
+  }
+  uint64_t none[12] = {};
+  CHECK_EQ(encode_detail_begin(none, 3, options, &detail, nullptr, &kFake, 0), 3u);
+  CHECK_EQ(none[1], 0u);
+  CHECK_EQ(encode_detail_begin(none, 2, options, &detail, nullptr, &kFake, 77), 0u);
+  close_thread_detail(&detail);
+  // Counters that take the whole room: nothing is written behind it.
+  DetailOptions counters = two_counters();
+  counters.counter_count = 1;
+  ThreadDetail counting{};
+  uint64_t words[15];
+  for (uint64_t& word : words) word = 5;
+  CHECK_EQ(encode_detail_begin(words, 9, counters, &counting, nullptr, &kFake, 77), 9u);
+  for (size_t i = 9; i < 15; ++i) CHECK_EQ(words[i], 5u);
+  CHECK_EQ(encode_detail_begin(words, 12, counters, &counting, nullptr, &kFake, 77), 12u);
+  CHECK_EQ(words[9], detail_block_word(DetailType::python_stack, 1));
+  close_thread_detail(&counting);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Details of all rows as columns: what they say, and what is refused, of captures that nobody
 // validated.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -62,7 +64,42 @@ TEST(details_become_columns) {
   const std::vector<int32_t> codes = {0, 1, 0, 1};
   const Column<double> flops =
       flops_by_row(capture, codes.data(), 4, found.site_inputs, {7}, {true, false});
-  CHECK(std::vector<double>(flops.begin(), flops.end()) == (std::vector<double>{0, 7, 0, 7}));
+  const double expected[] = {0, 7, 0, 7};
+  CHECK(std::equal(flops.begin(), flops.end(), std::begin(expected), std::end(expected)));
+}
+
+// Sequence number, forward thread, record function id, node id: a block may end after any of them.
+TEST(words_of_an_op_may_be_absent_from_any_on) {
+  const auto none = static_cast<uint64_t>(int64_t{-1});
+  const auto last = [](const Column<int64_t>& column) { return column.size() ? column[3] : -7; };
+  struct Case {
+    Words words;
+    int64_t sequence, forward, function, node;
+  };
+  // -7: no row has a node id.
+  const Case cases[] = {
+      {{}, -1, -1, 0, -7},
+      {{4}, 4, -1, 0, -7},
+      {{0}, 0, -1, 0, -7},
+      {{4, 3}, 4, 3, 0, -7},
+      {{none, 3}, -1, -1, 0, -7},
+      {{4, 3, 6}, 4, 3, 6, -7},
+      {{4, 0, 1}, 4, -1, 1, -7},
+      {{4, 3, 0, 5}, 4, 3, 0, 5},
+      {{4, 3, 6, 0}, 4, 3, 6, 0},
+      {{4, 3, 6, none}, 4, 3, 6, -7},
+      {{none, 0, none, 2}, -1, -1, 0, 2},
+  };
+  for (const Case& c : cases) {
+    Words words{c.words.size() + 1, block(DetailType::op, static_cast<uint32_t>(c.words.size()))};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    DetailColumns found(capture_with(words), {});
+    CHECK_EQ(last(found.sequence_nr.take()), c.sequence);
+    CHECK_EQ(last(found.fwd_thread.take()), c.forward);
+    CHECK_EQ(last(found.record_function_id.take()), c.function);
+    const Column<int32_t> nodes = found.node_id.take();
+    CHECK_EQ(nodes.size() ? nodes[3] : -7, c.node);
+  }
 }
 
 TEST(a_row_that_covers_others_counts_nothing) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "fastprof/export/forward_backward.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/op_inputs/op_inputs.hpp"

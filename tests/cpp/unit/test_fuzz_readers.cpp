@@ -68,7 +68,6 @@ void check_block(const Block& block, const RowStore& store, size_t size) {
   CHECK_EQ(block.site.size(), rows);
   CHECK_EQ(block.track.size(), rows);
   CHECK_EQ(block.args.size(), rows);
-  CHECK_EQ(block.has_args.size(), rows);
   CHECK(rows <= block.events);
   for (size_t row = 0; row < rows; ++row) {
     CHECK(block.start_ns[row] <= block.end_ns[row]);

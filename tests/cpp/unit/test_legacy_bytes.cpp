@@ -277,3 +277,42 @@ TEST(configurations_come_back_and_faults_are_refused) {
   CHECK_MESSAGE(ValueError, "state KINETO cannot be serialised",
                 encode_profiler_config(ProfilerConfig(ProfilerState::KINETO)));
 }
+
+TEST(counts_are_of_items_that_fit_in_what_is_left) {
+  struct Case {
+    uint64_t count;
+    size_t item_bytes;
+    bool fits;
+  };
+  const Case cases[] = {
+      {0, 3, true},  {1, 3, true}, {2, 3, true},  {3, 3, false}, {7, 1, true},
+      {8, 1, false}, {1, 7, true}, {1, 8, false}, {0, 8, true},  {~uint64_t{0}, 1, false}};
+  for (const Case& c : cases) {
+    ByteReader reader("-1234567", "bytes");
+    CHECK_EQ(reader.u8(), '-');
+    CHECK_EQ(reader.count(c.count, c.item_bytes, "items"), c.fits ? c.count : 0);
+    CHECK_EQ(reader.failed(), !c.fits);
+    CHECK_EQ(reader.count(1, 1, "items"), c.fits ? 1u : 0u);  // nothing is read after a failure
+  }
+}
+
+TEST(sections_limit_what_is_read) {
+  ByteReader reader("abcdefgh", "bytes");
+  const size_t outer = reader.enter(5, "outer");
+  const size_t inner = reader.enter(5, "inner");
+  CHECK_EQ(reader.raw(2), "ab");
+  CHECK_EQ(reader.next(9), "cde");
+  CHECK_EQ(reader.next(1), "c");
+  CHECK_EQ(reader.raw(3), "cde");
+  reader.leave(inner, "inner");
+  reader.leave(outer, "outer");
+  CHECK_EQ(reader.raw(3), "fgh");
+  CHECK(!reader.failed());
+  reader.enter(1, "more");
+  CHECK(reader.failed());
+  ByteReader rest("abcd", "bytes");
+  const size_t whole = rest.enter(3, "section");
+  rest.u8();
+  rest.leave(whole, "section");
+  CHECK(rest.failed());
+}

@@ -118,8 +118,13 @@ TEST(device_time_of_remote_records_is_the_stored_difference) {
   begin.device_us = 30;
   end.device_us = 45;
   CHECK_EQ(begin.device_elapsed_us(end), 15.0);
+  CHECK_EQ(end.device_elapsed_us(begin), -15.0);
+  end.device_us = 0;
+  CHECK_EQ(begin.device_elapsed_us(end), -30.0);
+  CHECK_EQ(end.device_elapsed_us(begin), 30.0);
   end.device_us = -1;
   CHECK_MESSAGE(ValueError, "device_us is negative", begin.device_elapsed_us(end));
+  CHECK_MESSAGE(ValueError, "device_us is negative", end.device_elapsed_us(begin));
   doubles::FakeDeviceStubs stubs(3);
   stubs.set_current(2);
   LegacyEvent local;

@@ -197,6 +197,40 @@ TEST(collections_overlap_and_nothing_is_kept_without_one) {
   clocked.observed->abandon(last);
 }
 
+TEST(a_collection_ends_when_what_was_committed_has_completed) {
+  Clocked clocked;
+  metal::Work work;
+  work.on_gpu = true;
+  const metal::Queue queue;
+  const auto commit = [&] {
+    const uint64_t number = clocked.observed->begun(work);
+    clocked.observed->ended(number, &queue);
+    return number;
+  };
+  uint64_t unfinished = 7;
+  const uint64_t waiting = clocked.observed->open();
+  const uint64_t done = commit(), late = commit();
+  clocked.observed->completed(done, clocked.times(1, 2, done));
+  std::thread gpu([&] {
+    clocked.pause(50);
+    clocked.observed->completed(late, clocked.times(2, 3, late));
+  });
+  CHECK_EQ(clocked.observed->close(waiting, 60, &unfinished).dropped, 0u);
+  CHECK_EQ(unfinished, 0u);
+  gpu.join();
+  // Work that is never completed is waited for until the time is over, and counted.
+  const uint64_t stuck = clocked.observed->open();
+  commit();
+  CHECK_EQ(clocked.observed->close(stuck, 0.01, &unfinished).dropped, 1u);
+  CHECK_EQ(unfinished, 1u);
+  // What has not been committed is not waited for, nor what is not on the GPU.
+  const uint64_t open = clocked.observed->open();
+  clocked.observed->begun(work);
+  work.on_gpu = false;
+  commit();
+  CHECK_EQ(clocked.observed->close(open, 60, &unfinished).dropped, unfinished);
+}
+
 TEST(every_range_may_be_a_signpost) {
   fakes::FakePlatform platform;
   fastprof::RangeSignposts::start(platform);

@@ -145,6 +145,20 @@ TEST(a_stopped_trace_ends_the_intervals_that_began) {
   CHECK_THROWS(fastprof::ValueError, setup.profiler->set_log_options(4096));
 }
 
+TEST(command_buffers_are_labelled_on_request_before_they_are_committed) {
+  Setup setup(0);
+  setup.profiler->label_buffers(true);
+  CHECK(setup.profiler->begin_profile_kernel(&kernel, "add", {}, nullptr) != 0);
+  setup.profiler->end_profile_kernel(&kernel, nullptr, metal::SyncType::COMMIT);
+  const uint64_t copy = setup.profiler->begin_profile_copy({nullptr, nullptr, true}, {}, 4);
+  setup.profiler->end_profile_copy(copy, metal::SyncType::NONE);
+  CHECK_TEXTS(setup.take(), {"label add", "synchronize 1", "label MPS to CPU", "synchronize 0"});
+  CHECK(setup.printed.empty());
+  setup.profiler->label_buffers(false);
+  CHECK_EQ(setup.profiler->begin_profile_kernel(&kernel, "add"), 0u);
+  setup.platform.stream.complete(1, 1);
+}
+
 TEST(waiting_overrides_what_an_end_asks_for) {
   Setup setup(metal::ALL_SIGNPOST_EVENTS | metal::WAIT_UNTIL_COMPLETED);
   setup.platform.stream.completes_on_wait = true;

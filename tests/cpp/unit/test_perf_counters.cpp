@@ -294,6 +294,38 @@ TEST(reasons_name_the_cause_and_the_remedy) {
       "at most 4"));
 }
 
+TEST(the_level_is_the_reason_only_where_it_forbids_the_event) {
+  struct Case {
+    int paranoid;
+    const char *event, *reason;
+  };
+  const Case cases[] = {
+      {3, "cycles", "only to privileged processes"},
+      {3, "context-switches", "only to privileged processes"},
+      {2, "cycles", "a security module"},
+      {2, "context-switches", "it counts in the kernel"},
+      {1, "context-switches", "a security module"},
+      {-1, "context-switches", "a security module"},
+  };
+  CounterSurroundings facts = plain_machine();
+  for (const Case& c : cases) {
+    facts.paranoid = c.paranoid;
+    for (const int error : {EACCES, EPERM}) CHECK(has(reason_of(c.event, error, facts), c.reason));
+  }
+  facts.has_paranoid = false;  // no level, whatever its number
+  facts.paranoid = 4;
+  CHECK(has(reason_of("context-switches", EACCES, facts), "a security module"));
+  facts.seccomp = 1;  // strict mode is no filter
+  CHECK(has(reason_of("cycles", EPERM, facts), "a security module"));
+  CHECK(has(reason_of("cycles", ENOSYS, facts), "no perf events"));
+  facts.fd_limit = 77;
+  for (const int error : {EMFILE, ENFILE})
+    CHECK(has(reason_of("cycles", error, facts), "(limit 77;"));
+  CHECK(has(reason_of("cycles", ENOSPC, facts), "breakpoint"));
+  for (const int error : {ENOENT, ENODEV, EOPNOTSUPP})
+    CHECK(has(reason_of("cycles", error, facts), "this CPU does not count"));
+}
+
 TEST(the_event_to_blame_is_named_and_groups_that_do_not_fit) {
   const CounterSurroundings facts = plain_machine();
   fake = Fake{};

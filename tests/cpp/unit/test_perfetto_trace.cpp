@@ -3,6 +3,7 @@
 // What Perfetto itself makes of it is tested in tests/python/integration/test_trace_readers.py.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -263,4 +264,68 @@ TEST(failures_are_reported) {
   Capture bad = rich_capture();
   bad.parent[0] = 5;
   CHECK_THROWS(ValueError, write_perfetto_trace(bad, "/dev/null"));
+}
+
+// The names of the debug annotations of all track events.
+static std::set<std::string> arg_names(const std::string& trace) {
+  std::map<uint64_t, std::string> interned;
+  std::set<std::string> found;
+  const auto number = [](std::string_view in, uint32_t id) {
+    for (const Field& field : fields_of(in))
+      if (field.id == id) return field.number;
+    return uint64_t{0};
+  };
+  for (const Field& packet : fields_of(trace)) {
+    for (const Field& part : fields_of(packet.bytes)) {
+      if (part.id == 12) {  // interned_data, debug_annotation_names
+        for (const Field& entry : fields_of(part.bytes)) {
+          if (entry.id != 3) continue;
+          for (const Field& field : fields_of(entry.bytes))
+            if (field.id == 2) interned[number(entry.bytes, 1)] = std::string(field.bytes);
+        }
+      }
+      if (part.id == 11)  // track_event, debug_annotations
+        for (const Field& field : fields_of(part.bytes))
+          if (field.id == 4) found.insert(interned[number(field.bytes, 1)]);
+    }
+  }
+  return found;
+}
+
+// Which of them are shown: numbers from 0 on, ids from 1 on, no forward thread without a number.
+TEST(args_of_an_op_are_those_that_are_known) {
+  const char* const names[] = {"Sequence number", "Fwd thread id", "Record function id", "Node id"};
+  const auto none = static_cast<uint64_t>(int64_t{-1});
+  struct Case {
+    std::vector<uint64_t> words;
+    const char* shown;  // a letter for each name
+  };
+  const Case cases[] = {{{}, ""},
+                        {{0}, "S"},
+                        {{none}, ""},
+                        {{5, 3}, "SF"},
+                        {{0, 3}, "SF"},
+                        {{none, 3}, ""},
+                        {{5, 0}, "S"},
+                        {{5, none}, "S"},
+                        {{5, 3, 1}, "SFR"},
+                        {{none, 3, 2}, "R"},
+                        {{5, 3, 0}, "SF"},
+                        {{5, 3, none, 0}, "SFN"},
+                        {{5, 3, 6, 7}, "SFRN"},
+                        {{5, 3, 6, none}, "SFR"},
+                        {{5, 3, 6, 7, 8}, "SFRN"}};
+  for (const Case& c : cases) {
+    CaptureBuilder b;
+    b.track(1, "main");
+    const auto count = static_cast<uint32_t>(c.words.size());
+    std::vector<uint64_t> words{count + 1, detail_block_word(DetailType::op, count)};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    b.row(b.site("op"), 0, 100, words, event_flag::detail);
+    const std::set<std::string> found = arg_names(perfetto_bytes(b.finish()));
+    for (size_t n = 0; n < 4; ++n) {
+      const bool expected = std::string(c.shown).find("SFRN"[n]) != std::string::npos;
+      CHECK_EQ(found.count(names[n]), size_t{expected});
+    }
+  }
 }

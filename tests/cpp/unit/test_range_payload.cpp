@@ -13,6 +13,7 @@
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 using namespace fastprof;
 #define NOINLINE __attribute__((noinline))

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "fastprof/session/drain.hpp"
+#include "fastprof/session/session_control.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;

@@ -2,11 +2,15 @@
 // Sessions that find no memory: each allocation of a stop, a drain, a start and a destructor fails
 // in turn. Whatever happens, a session is over as a whole or runs as a whole, and nothing of the
 // recorder stays with it.
+#include <unistd.h>
+
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <string>
 #include <thread>
 
+#include "fastprof/recover.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -58,8 +62,13 @@ struct Case {
   fp::SessionOptions options;
 };
 
+struct Folder {
+  ~Folder() { ::rmdir(path.c_str()); }
+  std::string path = fp::make_private_folder();
+};
+
 std::vector<Case> cases() {
-  std::vector<Case> all(5);
+  std::vector<Case> all(6);
   all[0].name = "plain";
   all[1] = {"with stacks", {}};
   all[1].options.cpp_stacks = true;
@@ -69,6 +78,10 @@ std::vector<Case> cases() {
   all[3].options.overflow = fp::OverflowPolicy::spill_to_file;
   all[4] = {"thread-local", {}};
   all[4].options.thread_local_only = true;
+  all[5] = {"with a backing file", {}};
+  static const Folder folder;
+  all[5].options.backing_file = folder.path + "/records";
+  all[5].options.backing_metadata = {{"role", "a process whose memory is short, of many ranges"}};
   return all;
 }
 
@@ -90,7 +103,7 @@ size_t expected(const fp::SessionOptions& options) {
   return kRanges + (options.thread_local_only ? 0 : 100);
 }
 
-// The recorder contains nothing of any session.
+// The recorder contains nothing of any session, and no backing file is left.
 void check_nothing_is_held() {
   const fp::State* s = fp::state();
   CHECK_EQ(s->session_bits, 0);
@@ -98,6 +111,8 @@ void check_nothing_is_held() {
   CHECK_EQ(s->local_bits, 0);
   CHECK_EQ(s->detail_users, 0);
   CHECK_EQ(s->max_chunks, 0);
+  CHECK(!fp::file_in_force(s));
+  CHECK(::access(cases().back().options.backing_file.c_str(), F_OK) != 0);
   for (const fp::SessionSlot& slot : s->sessions) {
     CHECK_EQ(slot.id, 0);
     CHECK_EQ(slot.pinned_chunks, 0);

@@ -13,6 +13,8 @@
 #include "fastprof/capture/shared_block.hpp"
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/byte_buffer.hpp"
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/block_interner.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"

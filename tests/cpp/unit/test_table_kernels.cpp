@@ -76,6 +76,9 @@ TEST(memory_that_is_not_there_is_refused) {
   refused([](Table& t) { t.parent[1] = 4; });
   refused([](Table& t) { t.payload[2] = Table::kNone; });
   refused([](Table& t) { t.words.resize(9); });
+  Table least;
+  least.words.resize(10);  // address and size of the last record
+  CHECK(longs(least.usage().cpu) == (Longs{4, 4, 0, 0, 8}));
   refused([](Table& t) { t.words.clear(); });
   refused([](Table& t) { t.site[2] = 3; });
 }

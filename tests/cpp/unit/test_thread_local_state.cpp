@@ -108,7 +108,7 @@ TEST(removing_a_propagated_callback_is_local) {
     CHECK(has_thread_local_callbacks());
   }
   CHECK(!has_thread_local_callbacks());
-  CHECK((effective_mask() & mask_bit::callbacks) == 0);
+  CHECK((effective_mask(state()) & mask_bit::callbacks) == 0);
 }
 
 TEST(set_thread_local_state_stays) {
@@ -176,7 +176,7 @@ TEST(a_forked_child_drops_thread_local_callbacks) {
   if (child == 0) {
     call();
     bool good = started == 0 && !has_callbacks() && number() == 3 &&
-                (effective_mask() & mask_bit::callbacks) == 0;
+                (effective_mask(state()) & mask_bit::callbacks) == 0;
     const CallbackHandle global = add_global_callback(RecordFunctionCallback(count_start));
     call();
     good = good && started == 1;

@@ -155,8 +155,14 @@ size_t size_of(const CUpti_Activity* record) {
       return sizeof(CUpti_ActivitySynchronization);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return sizeof(CUpti_ActivityOverhead);
+    case CUPTI_ACTIVITY_KIND_MARKER:
+      return sizeof(CUpti_ActivityMarker2);
+    case CUPTI_ACTIVITY_KIND_MARKER_DATA:
+      return sizeof(CUpti_ActivityMarkerData);
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
       return sizeof(CUpti_ActivityCudaEvent);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return sizeof(FAKE_MEMORY);
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
@@ -178,6 +184,22 @@ uint64_t work_on(Library& l, uint32_t device, uint32_t stream, uint64_t submitte
   return start;
 }
 
+// Ids that a client has pushed, by kind: those of a thread go with each of its calls.
+constexpr size_t kExternalKinds = CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
+thread_local std::vector<uint64_t> t_external[kExternalKinds];
+
+void append_external_ids(Library& l, uint32_t correlation) {
+  for (size_t kind = 0; kind < kExternalKinds; ++kind) {
+    if (t_external[kind].empty()) continue;
+    CUpti_ActivityExternalCorrelation record{};
+    record.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    record.externalKind = static_cast<CUpti_ExternalCorrelationKind>(kind);
+    record.externalId = t_external[kind].back();
+    record.correlationId = correlation;
+    append(l, record);
+  }
+}
+
 uint32_t api_call(Library& l, CUpti_ActivityKind kind, uint32_t cbid, uint64_t& end) {
   CUpti_ActivityAPI call{};
   call.kind = kind;
@@ -190,6 +212,7 @@ uint32_t api_call(Library& l, CUpti_ActivityKind kind, uint32_t cbid, uint64_t& 
   call.processId = static_cast<uint32_t>(::getpid());
   call.threadId = thread_number(l);
   call.end = end = now(l);
+  append_external_ids(l, call.correlationId);
   append(l, call);
   return call.correlationId;
 }
@@ -522,4 +545,6 @@ EXPORT int fake_subscribed() {
   return l.subscribed ? 1 : 0;
 }
 
+#include "fake_markers.hpp"
 #include "fake_memory.hpp"
+#include "fake_other_calls.hpp"

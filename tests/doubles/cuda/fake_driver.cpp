@@ -18,3 +18,11 @@ EXPORTED int cuDeviceGetAttribute(int* value, int attribute, int /*device*/) {
 EXPORTED int cuCtxSynchronize() {
   return 0;
 }
+
+// Streams of the double are (device + 1) << 24 | number, and contexts device + 1: as in
+// fake_other_calls.hpp.
+EXPORTED int cuStreamGetCtx(void* stream, void** context) {
+  const unsigned long device = reinterpret_cast<unsigned long>(stream) >> 24;
+  *context = reinterpret_cast<void*>(device != 0 ? device : 1);
+  return 0;
+}

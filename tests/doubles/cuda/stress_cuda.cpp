@@ -34,6 +34,16 @@ constexpr int kNames = 16;
 
 using Launch = uint32_t (*)(const char*, uint32_t device, uint32_t stream, uint64_t time);
 using Work = void (*)(void* stream, int64_t ns);
+using Push = void (*)(const char* name);
+using Pop = void (*)();
+
+// The program's calls.
+struct Calls {
+  Launch launch;
+  Work work;
+  Push push;
+  Pop pop;
+};
 
 template <class Function>
 Function function_of(const char* variable, const char* name) {
@@ -71,7 +81,7 @@ bool with_collection(DeviceBackend& backend, Use use) {
   return true;
 }
 
-void launch_all(Launch launch, Work work, int thread, size_t count) {
+void launch_all(const Calls& calls, int thread, size_t count) {
   std::vector<std::string> kernels, ranges;
   for (int i = 0; i < kNames; ++i) {
     kernels.push_back("of range " + std::to_string(thread) + "." + std::to_string(i));
@@ -80,8 +90,10 @@ void launch_all(Launch launch, Work work, int thread, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const size_t name = i % kNames;
     FASTPROF_RANGE_DYNAMIC(ranges[name].c_str());
-    launch(kernels[name].c_str(), 0, static_cast<uint32_t>(10 + thread), 50);
-    if (i % 64 == 0) work(reinterpret_cast<void*>(static_cast<intptr_t>(thread + 1)), 100);
+    calls.push(ranges[name].c_str());  // of NVTX, which CUPTI hands back
+    calls.launch(kernels[name].c_str(), 0, static_cast<uint32_t>(10 + thread), 50);
+    calls.pop();
+    if (i % 64 == 0) calls.work(reinterpret_cast<void*>(static_cast<intptr_t>(thread + 1)), 100);
   }
 }
 
@@ -107,8 +119,10 @@ std::pair<size_t, size_t> check(const fp::Capture& capture) {
 int main(int argc, char** argv) {
   const size_t launches = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 20000;
   const int threads = argc > 2 ? std::atoi(argv[2]) : 4;
-  const auto launch = function_of<Launch>("FASTPROF_CUPTI_LIBRARY", "fake_launch");
-  const auto work = function_of<Work>("FASTPROF_CUDART_LIBRARY", "fake_cudart_work");
+  const Calls calls{function_of<Launch>("FASTPROF_CUPTI_LIBRARY", "fake_launch"),
+                    function_of<Work>("FASTPROF_CUDART_LIBRARY", "fake_cudart_work"),
+                    function_of<Push>("FASTPROF_CUPTI_LIBRARY", "fake_push"),
+                    function_of<Pop>("FASTPROF_CUPTI_LIBRARY", "fake_pop")};
   fp::devices::register_cuda_backend({});
   fp::devices::register_event_backend({});
   fp::cuda::register_event_stubs({});
@@ -125,8 +139,7 @@ int main(int argc, char** argv) {
     with_collection(events, [&](uint64_t number) {
       session.start();
       std::vector<std::thread> all;
-      for (int t = 0; t < threads; ++t)
-        all.emplace_back([&, t] { launch_all(launch, work, t, 64); });
+      for (int t = 0; t < threads; ++t) all.emplace_back([&, t] { launch_all(calls, t, 64); });
       for (std::thread& each : all) each.join();
       fp::Activities found = events.end(number, problems);
       timed = found.rows.size();
@@ -149,7 +162,7 @@ int main(int argc, char** argv) {
           fp::enable_profiler(fp::ProfilerConfig(fp::ProfilerState::CUDA));
           for (int i = 0; i < 20; ++i) {
             FASTPROF_RANGE("exclusive");
-            work(nullptr, 100);
+            calls.work(nullptr, 100);
           }
           fp::LegacyEventLists lists = fp::disable_profiler();
         } catch (const fp::Error&) {
@@ -177,8 +190,7 @@ int main(int argc, char** argv) {
     });
     std::vector<std::thread> all;
     for (int t = 0; t < threads; ++t)
-      all.emplace_back(
-          [&, t] { launch_all(launch, work, t, launches / static_cast<size_t>(threads)); });
+      all.emplace_back([&, t] { launch_all(calls, t, launches / static_cast<size_t>(threads)); });
     for (std::thread& each : all) each.join();
     done.store(true);
     others.join();
@@ -192,7 +204,13 @@ int main(int argc, char** argv) {
   const fp::Capture capture = session.take_capture();
   const auto [kernels, wrong] = check(capture);
   const size_t expected = launches / static_cast<size_t>(threads) * static_cast<size_t>(threads);
-  std::printf("%zu kernels of %zu, %zu wrong\n", kernels, expected, wrong);
+  // Each range is there twice: as ours, and as NVTX's.
+  size_t ranges = 0;
+  for (size_t row = 0; row < capture.size(); ++row)
+    if (!capture.tracks[capture.track[row]].is_device() &&
+        capture.sites[capture.site[row]].name.compare(0, 6, "range ") == 0)
+      ++ranges;
+  std::printf("%zu kernels of %zu, %zu wrong, %zu ranges\n", kernels, expected, wrong, ranges);
   if (injects_failures()) return wrong == 0 ? 0 : 1;
-  return kernels == expected && wrong == 0 ? 0 : 1;
+  return kernels == expected && wrong == 0 && ranges == 2 * expected ? 0 : 1;
 }

@@ -11,6 +11,7 @@
 #include <mach-o/dyld.h>
 #include <mach/mach.h>
 #include <pthread.h>
+#include <sys/proc.h>
 #include <sys/syscall.h>
 #include <sys/sysctl.h>
 #include <time.h>
@@ -236,10 +237,16 @@ const char* getprogname() {
   return program_invocation_short_name;
 }
 int sysctl(int* name, unsigned names, void* old, size_t* bytes, void*, size_t) {
-  if (names != 4 || name[0] != CTL_KERN || name[1] != KERN_PROC || name[3] != getpid() ||
+  if (names != 4 || name[0] != CTL_KERN || name[1] != KERN_PROC || name[2] != KERN_PROC_PID ||
       *bytes < sizeof(kinfo_proc))
     return -1;
-  static_cast<kinfo_proc*>(old)->kp_proc.p_starttime = {1700000000, 250000};
+  auto& process = static_cast<kinfo_proc*>(old)->kp_proc;
+  if (name[3] == getpid())
+    process = {{1700000000, 250000}, SRUN};
+  else if (name[3] == fake_darwin()->other_pid)
+    process = {{1800000000, 990000}, static_cast<char>(fake_darwin()->other_state)};
+  else
+    *bytes = 0;  // as the kernel: no error
   return 0;
 }
 int sysctlbyname(const char* name, void* old, size_t* bytes, void*, size_t) {

@@ -11,7 +11,8 @@ struct FakeDarwin {
   std::atomic<int> state_result{0};            // what thread_get_state() returns
   std::atomic<int> threads_result{0};          // what task_threads() returns
   std::atomic<uint64_t> stopped{0};            // calls of thread_get_state()
-  std::atomic<int64_t> ports{0};               // rights to threads that were not given back
+  std::atomic<int> other_pid{0}, other_state{0};  // of a second process that sysctl() knows
+  std::atomic<int64_t> ports{0};                  // rights to threads that were not given back
 };
 
 extern "C" FakeDarwin* fake_darwin();

@@ -27,6 +27,7 @@ FAKE_METAL_EXPORT int fake_metal_live_buffers(void);
 /* A program's own Metal work, for tests in Python: a queue (retained), work committed to it. */
 FAKE_METAL_EXPORT void* fake_metal_new_queue(const char* label);
 FAKE_METAL_EXPORT void fake_metal_release_queue(void* queue);
+FAKE_METAL_EXPORT void fake_metal_label(void* command_buffer, const char* label);
 FAKE_METAL_EXPORT void fake_metal_commit(void* queue, const char* label, int wait);
 #ifdef __cplusplus
 }

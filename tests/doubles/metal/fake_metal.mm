@@ -527,6 +527,11 @@ void* fake_metal_new_queue(const char* label) {
 void fake_metal_release_queue(void* queue) {
   [(__bridge id)queue release];
 }
+void fake_metal_label(void* command_buffer, const char* label) {
+  @autoreleasepool {
+    [(__bridge id<MTLCommandBuffer>)command_buffer setLabel:[NSString stringWithUTF8String:label]];
+  }
+}
 void fake_metal_commit(void* queue, const char* label, int wait) {
   @autoreleasepool {
     id<MTLCommandBuffer> buffer = [(__bridge id<MTLCommandQueue>)queue commandBuffer];

@@ -28,6 +28,7 @@ class FakeStream final : public fastprof::metal::Stream {
   }
   fastprof::metal::Queue queue() override { return made_queue; }
   uint64_t buffer() override { return buffer_number; }
+  void add_label(const std::string& name) override { log_.push_back("label " + name); }
 
   void schedule() {
     for (auto& run : std::exchange(scheduled_, {})) run();

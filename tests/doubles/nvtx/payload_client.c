@@ -155,6 +155,19 @@ int main(void) {
     nvtxMarkPayload(domain, &payload, 1);
   }
 
+  // A union whose first member is the union itself.
+  const uint64_t endless_id = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 2;
+  const nvtxPayloadSchemaEntry_t endless[] = {{0, endless_id, "itself", NULL, 0, 0, NULL, NULL}};
+  registered_schema(domain, endless, 1, NVTX_PAYLOAD_SCHEMA_TYPE_UNION, 4, endless_id);
+  const nvtxPayloadSchemaEntry_t deep[] = {
+      {0, NVTX_PAYLOAD_ENTRY_TYPE_INT32, "which", NULL, 0, 0, NULL, NULL},
+      {0, endless_id, "endless", NULL, 0, 0, NULL, NULL},
+  };
+  const int32_t zeros[2] = {0, 0};
+  const nvtxPayloadData_t bottomless = {
+      registered_schema(domain, deep, 2, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 8, 0), 8, zeros};
+  nvtxMarkPayload(domain, &bottomless, 1);
+
   // More values than a record has arguments; a payload of no schema; a missing one.
   nvtxPayloadSchemaEntry_t many[16];
   memset(many, 0, sizeof many);

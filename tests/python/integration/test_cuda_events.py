@@ -32,7 +32,7 @@ def run_events(runtime: Path, cupti: Path, program: str, tmp_path: Path, **envir
     return run(cupti, _EVENTS + program, tmp_path, **{**settings, **environment})
 
 
-@pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.name)
+@pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.version)
 def test_our_declarations_are_those_of_the_genuine_header(headers: Any) -> None:
     folders = [f"-I{folder}" for folder in headers.folders]
     subprocess.run(

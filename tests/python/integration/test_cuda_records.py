@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.name)
+@pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.version)
 def test_memory_and_waits_in_the_records_of_each_version(headers: Any, tmp_path: Path) -> None:
     run(build_double(headers, tmp_path), """
 config = fastprof._ExperimentalConfig(enable_cuda_sync_events=True)

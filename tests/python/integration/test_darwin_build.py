@@ -7,13 +7,13 @@ is what takes a minute. Nothing is run; the forms of fastprof/platform for macOS
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import darwin_build
 import pytest
+from mach_o import commands, sections, symbols
 
 pytestmark = pytest.mark.integrations
 
@@ -46,50 +46,6 @@ SOURCES = (
 def compiler() -> None:
     if not darwin_build.has_ziglang():
         pytest.skip("ziglang is not installed: pip install ziglang")
-
-
-class Section(NamedTuple):
-    segment: str
-    name: str
-    data: bytes
-
-
-def commands(image: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (number, offset) of the load commands of a 64-bit Mach-O file."""
-    _magic, _cpu, _subtype, _kind, count, _size, _flags, _reserved = struct.unpack_from(
-        "<8I", image
-    )
-    at = 32
-    for _ in range(count):
-        number, size = struct.unpack_from("<2I", image, at)
-        yield number, at
-        at += size
-
-
-def sections(image: bytes) -> Iterator[Section]:
-    """Yield the sections of a 64-bit Mach-O file."""
-    for number, at in commands(image):
-        if number != 0x19:  # LC_SEGMENT_64
-            continue
-        (count,) = struct.unpack_from("<I", image, at + 64)
-        for i in range(count):
-            fields = struct.unpack_from("<16s16sQQI", image, at + 72 + 80 * i)
-            name, segment = (field.rstrip(b"\0").decode() for field in fields[:2])
-            yield Section(segment, name, image[fields[4] : fields[4] + fields[3]])
-
-
-def symbols(image: bytes) -> Iterator[tuple[str, int]]:
-    """Yield (name, address) of the symbols of a 64-bit Mach-O file."""
-    for number, at in commands(image):
-        if number != 0x2:  # LC_SYMTAB
-            continue
-        first, count, names, _bytes = struct.unpack_from("<4I", image, at + 8)
-        for i in range(count):
-            name, _type, _section, _flags, value = struct.unpack_from(
-                "<IBBHQ", image, first + 16 * i
-            )
-            start = names + name
-            yield image[start : image.index(b"\0", start)].decode(), value
 
 
 @pytest.mark.parametrize("processor", darwin_build.PROCESSORS)
@@ -136,12 +92,17 @@ def test_sources_of_core_compile(tmp_path: Path) -> None:
         assert said == "", source
 
 
-def test_the_lists_are_those_of_the_build() -> None:
-    names = [path.relative_to(ROOT / "csrc").as_posix() for path in darwin_build.core_sources()]
-    assert {
-        "bindings/module.cpp",
-        "backends/metal/metal_platform.mm",
-        "backends/metal/torch_stream.cpp",
-    } <= set(names)
-    assert not any("injection" in name or "_check" in name for name in names)
-    assert len(darwin_build.headers()) > 150
+def test_cmake_is_configured_for_macos(tmp_path: Path) -> None:
+    """Its branches for APPLE: Objective-C++ with reference counting, frameworks, no library for NVTX and ITT."""
+    build, refused = darwin_build.configure_core("aarch64", tmp_path)
+    assert refused == ""
+    rules = (build / "build.ninja").read_text()
+    assert "libfastprof_injection" not in rules
+    (platform,) = re.findall(r"build [^\n]*metal_platform\.mm\.o:.*?\n\n", rules, re.DOTALL)
+    assert "OBJCXX_COMPILER" in platform and "-fobjc-arc" in platform
+    assert "-mmacosx-version-min=12.0" in platform
+    assert re.search(r"torch_stream\.cpp\.o:", rules)
+    (link,) = re.findall(r"build csrc/[^\n]*_core[^\n ]*\.so:.*?\n\n", rules, re.DOTALL)
+    assert "-framework Foundation" in link and "-framework Metal" in link
+    names = [path.as_posix() for path in darwin_build.headers()]
+    assert len(names) > 150 and not any("platform/linux" in name for name in names)

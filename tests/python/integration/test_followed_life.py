@@ -67,7 +67,7 @@ def test_a_child_that_goes_on_is_read_as_it_is_and_told(folder: Path) -> None:
                 os.write(ready[1], b"x")
                 os.read(go[0], 1)
                 deadline = time.monotonic() + 60
-                while child._own is not None and time.monotonic() < deadline:
+                while child._recording is not None and time.monotonic() < deadline:
                     time.sleep(0.001)
                 with open("/proc/self/maps") as maps:
                     held = [line for line in maps if ".shard" in line]
@@ -80,7 +80,7 @@ def test_a_child_that_goes_on_is_read_as_it_is_and_told(folder: Path) -> None:
                 os.waitpid(after, 0)
                 followed = "FASTPROF_FOLLOW" in os.environ
                 with open(sys.argv[1] + ".child", "w") as file:
-                    json.dump([child._own is None, held, len(own.event_table), followed], file)
+                    json.dump([child._recording is None, held, len(own.event_table), followed], file)
                 os._exit(0)
             os.read(ready[0], 1)
             before = time.time_ns()
@@ -102,7 +102,8 @@ def test_nothing_is_left_behind(folder: Path) -> None:
         """
         import _posixsubprocess, multiprocessing.util
         def starts():
-            return (_posixsubprocess.fork_exec, subprocess._fork_exec, os.posix_spawn, os.posix_spawnp)
+            forks = _posixsubprocess.fork_exec, getattr(subprocess, "_fork_exec", None)
+            return (*forks, os.posix_spawn, os.posix_spawnp)
         before = dict(os.environ), starts(), sorted(os.listdir("/proc/self/fd"))
         for _ in range(3):
             with fastprof.profile(follow_children=True) as prof:
@@ -176,7 +177,7 @@ def test_children_that_cannot_record_are_named(folder: Path) -> None:
             path = os.environ["PYTHONPATH"].split(os.pathsep)
             other = os.pathsep.join([path[0], {str(elsewhere.parent)!r}])
             # Not the environment's Python, which may find an editable fastprof before all paths.
-            command = [sys._base_executable, "-c", ""]
+            command = [os.path.realpath(sys._base_executable), "-c", ""]
             subprocess.run(command, env={{**os.environ, "PYTHONPATH": other}}, timeout=100)
             options = os.path.join(os.environ["FASTPROF_FOLLOW"], "options.json")
             with open(options) as file:
@@ -314,9 +315,9 @@ def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> Non
                 pass
             from fastprof.profiler import child
             deadline = time.monotonic() + 60
-            while child._own is not None and time.monotonic() < deadline:
+            while child._recording is not None and time.monotonic() < deadline:
                 time.sleep(0.001)
-            open(sys.argv[1] + (".told" if child._own is None else ".not"), "w").close()
+            open(sys.argv[1] + (".told" if child._recording is None else ".not"), "w").close()
             os._exit(0)
         subprocess.run([sys.executable, "-c", "import fastprof; fastprof.mark('executed')"], timeout=100)
         print(os.environ["FASTPROF_FOLLOW"], flush=True)

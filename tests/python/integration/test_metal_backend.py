@@ -38,7 +38,7 @@ def test_backend_checks(sanitizer: str, tmp_path: Path) -> None:
         },
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^8 passed, 0 failed$", done.stdout, re.M), done.stdout
+    assert re.search(r"^9 passed, 0 failed$", done.stdout, re.M), done.stdout
 
 
 def test_the_example_runs_on_the_double(tmp_path: Path) -> None:
@@ -218,3 +218,123 @@ print(json.dumps({"outer": work(outer), "inner": work(inner), "child": status, "
     assert found["inner"] == ["inner"]
     assert found["child"] == 0
     assert found["steps"] == ["active"]
+
+
+def test_works_of_an_embedder_have_their_names_in_profiles_of_python(
+    double: Path, tmp_path: Path
+) -> None:
+    """A library that has fastprof's headers alone calls begin and end functions of its own Profiler."""
+    program = """
+gpu.embedder_open(queue)
+gpu.embedder_step()
+both = [ProfilerActivity.CPU, ProfilerActivity.MPS]
+with profile(activities=both) as prof:
+    with record_function("step"):
+        gpu.embedder_step()
+    commit(b"elsewhere")
+gpu.embedder_step()
+work = {e.name: e for e in prof.events() if str(e.device_type) == "DeviceType.MPS"}
+inside = next(e for e in prof.events() if e.name == "embedder step")
+print(json.dumps({"work": sorted(work), "launched": [k.name for k in inside.kernels], "parent": inside.cpu_parent.name,
+                  "rows": [e.name for e in prof.events() if e.name == "embedder step"],
+                  "missing": list(prof.missing)}))
+"""
+    found, _ = metal_double.run(double, program, tmp_path)
+    assert found["work"] == ["elsewhere", "scale, add, MPS to CPU", "sum"]
+    assert found["launched"] == ["scale, add, MPS to CPU", "sum"]
+    assert found["parent"] == "step"
+    assert found["rows"] == ["embedder step"]
+    assert found["missing"] == []
+
+
+def test_traces_and_profiles_may_lie_in_each_other(double: Path, tmp_path: Path) -> None:
+    program = """
+from fastprof import metal
+both = [ProfilerActivity.CPU, ProfilerActivity.MPS]
+def names(prof):
+    return sorted(e.name for e in prof.events() if str(e.device_type) == "DeviceType.MPS")
+found = {}
+with metal.profile("interval"):
+    with profile(activities=both) as prof:
+        commit(b"in both")
+        with metal.emit_signposts(), record_function("range"):
+            pass
+    commit(b"in the trace")
+    log = take_log()
+found["outer trace"] = [names(prof), [line.split(": ")[1].split(" (")[0] for line in log if " begin " in line]]
+with profile(activities=both) as prof:
+    with metal.profile():
+        commit(b"traced")
+    commit(b"not traced")
+log = take_log()
+found["inner trace"] = [names(prof), [line.split(": ")[1].split(" (")[0] for line in log if " begin " in line]]
+with profile(activities=both, schedule=fastprof.schedule(wait=1, warmup=0, active=1)) as prof:
+    metal.start()
+    commit(b"waits"); prof.step()
+    commit(b"active")
+    metal.stop()
+    prof.step()
+log = take_log()
+found["schedule"] = [names(prof), [line.split(": ")[1].split(" (")[0] for line in log if " begin " in line]]
+print(json.dumps(found))
+"""
+    found, _ = metal_double.run(double, program, tmp_path)
+    assert found == {
+        "outer trace": [["in both"], ["in both", "range", "in the trace"]],
+        "inner trace": [["not traced", "traced"], ["traced"]],
+        "schedule": [["active"], ["waits", "active"]],
+    }
+
+
+def test_an_exit_awaits_handlers_and_a_child_has_none(double: Path, tmp_path: Path) -> None:
+    """The process ends while the GPU runs: the table has the work. A forked child prints nothing."""
+    program = """
+import subprocess
+fastprof.metal.set_log_options(fastprof.metal.LogOptions.OPERATION_STATS)
+run_ms(150)
+commit(b"late", False)
+child = os.fork()
+if child == 0:
+    try:
+        fastprof.metal.statistics()
+    except fastprof.errors.UnavailableError as error:
+        os._exit(0 if "start the child with the method spawn" in str(error) else 2)
+    os._exit(1)
+print(json.dumps(os.waitpid(child, 0)[1]))
+"""
+    status, errors = metal_double.run(double, program, tmp_path)
+    assert status == 0
+    assert errors.count(" MPS Operations Profiling: ") == 1
+    assert re.search(r"late", errors) and "had not completed" not in errors
+
+
+def test_a_keyboard_interrupt_ends_trace_profile_and_block(double: Path, tmp_path: Path) -> None:
+    program = """
+import signal
+from fastprof import metal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+metal.set_log_options(metal.LogOptions.OPERATION_STATS)
+both = [ProfilerActivity.CPU, ProfilerActivity.MPS]
+try:
+    with profile(activities=both) as prof, metal.profile("interval"), metal.emit_signposts():
+        commit(b"before")
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(1000):
+            pass
+        commit(b"never")
+    caught = False
+except KeyboardInterrupt:
+    caught = True
+names = sorted(e.name for e in prof.events() if str(e.device_type) == "DeviceType.MPS")
+take_log()
+commit(b"afterwards")
+with record_function("afterwards"):
+    pass
+silent = [line for line in take_log() if "begin" in line or "event" in line]
+with metal.profile(), metal.emit_signposts():  # both can begin again
+    pass
+print(json.dumps([caught, names, silent]))
+"""
+    found, errors = metal_double.run(double, program, tmp_path)
+    assert found == [True, ["before"], []]
+    assert errors.count(" MPS Operations Profiling: ") == 1

@@ -23,6 +23,7 @@ from fastprof import errors, profile, record_function
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import INCLUDE, LIBRARIES, need, run
+from followed_programs import STRICT
 from library_host import SOURCES
 
 pytestmark = pytest.mark.compilers
@@ -294,7 +295,7 @@ def inside():
 
 def python(source: str, *arguments: str, path: Path) -> str:
     source = PROGRAM.format(path=str(path)) + textwrap.dedent(source)
-    return run([sys.executable, "-W", "error", "-c", source, *arguments], timeout_s=120)
+    return run([sys.executable, *STRICT, "-c", source, *arguments], timeout_s=120)
 
 
 def test_a_followed_child_and_a_file_have_the_frames(path: Path, tmp_path: Path) -> None:

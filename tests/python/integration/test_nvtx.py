@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_doubles import ROOT, build, injected, nvtx_headers, run_python
+from annotation_doubles import ROOT, all_nvtx_headers, build, injected, nvtx_headers, run_python
+from cuda_double import genuine_headers
 
 import fastprof
 from fastprof import _paths
@@ -28,11 +29,14 @@ def _has_payloads() -> bool:
 
 
 @_needs_headers
-def test_our_declarations_are_those_of_the_genuine_headers() -> None:
-    checks = ["abi_check.cpp", *(["payload_abi_check.cpp"] if _has_payloads() else [])]
-    for check in checks:
+@pytest.mark.parametrize("folder", all_nvtx_headers())
+def test_our_declarations_are_those_of_the_genuine_headers(folder: str) -> None:
+    payloads = Path(folder, "nvtx3", "nvToolsExtPayload.h").exists()
+    # The headers that name objects of CUDA need those of CUDA.
+    cuda = [f"-I{each}" for headers in genuine_headers()[:1] for each in headers.folders]
+    for check in ["abi_check.cpp", *(["payload_abi_check.cpp"] if payloads else [])]:
         subprocess.run(
-            ["g++", "-std=c++17", "-fsyntax-only", "-Icsrc", "-Icsrc/include", f"-I{nvtx_headers()}",
+            ["g++", "-std=c++17", "-fsyntax-only", "-Icsrc", "-Icsrc/include", f"-I{folder}", *cuda,
              f"csrc/backends/nvtx/{check}"],
             cwd=ROOT, check=True, timeout=120,
         )  # fmt: skip
@@ -138,6 +142,7 @@ def test_payloads_with_schemas_are_arguments(tmp_path: Path) -> None:
     assert unnamed[:3] == [
         {"which": 0, "value": "12"}, {"which": 1, "value": "0.25"}, {"which": 2, "value": "<not read>"},
     ]  # fmt: skip
+    assert unnamed[3] == {"which": 0, "endless": "<not read>"}
     more = [a for a in unnamed if "more" in a]
     assert len(more) == 1 and len(more[0]) == 11 and more[0]["more"].endswith("value 15 = 102")
     assert {"payload": "<not read>", "kind": 7, "count": "<not read>"} in unnamed

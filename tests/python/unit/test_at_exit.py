@@ -62,3 +62,14 @@ def test_modules_are_copied_if_somebody_keeps_results(monkeypatch: pytest.Monkey
     assert copied["numpy.plain"] is not plain and copied["numpy.plain"].value == 7
     assert not {"numpy.special", "x"} & copied.keys()
     assert set(at_exit._MODULES) <= copied.keys()
+
+
+def test_one_function_is_registered_for_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: list[object] = []
+    monkeypatch.setattr(at_exit.atexit, "register", registered.append)
+    monkeypatch.setattr(at_exit, "_registered", False)
+    results = [types.ModuleType(name) for name in "abc"]  # can be referred to weakly
+    for result in results:
+        at_exit.keep_readable_at_exit(result)
+    assert registered == [at_exit._keep_modules]
+    assert all(result in at_exit._results for result in results)

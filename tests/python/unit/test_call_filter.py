@@ -39,7 +39,7 @@ def test_files_become_absolute_and_modules_stay(
 @pytest.mark.parametrize("name", ["files", "exclude_files", "modules", "exclude_modules"])
 @pytest.mark.parametrize("value", ["torch", Path("torch")])
 def test_one_name_is_no_list(name: str, value: Any) -> None:
-    with pytest.raises(errors.ValueError, match=rf"CallFilter: {name} is a list"):
+    with pytest.raises(errors.ValueError, match=rf"CallFilter: {name} must be a list"):
         CallFilter(**{name: value})
 
 
@@ -108,4 +108,4 @@ def test_what_is_not_traced_is_reported() -> None:
     assert first == hold.filter
     assert "(Threads 1, 2)" in second and "some threads are not traced" in second
     (missing,) = traced.stop()
-    assert "(Threads 1, 2)" in missing and "took over" in missing
+    assert "(Threads 1, 2)" in missing and "replaced the tracing" in missing

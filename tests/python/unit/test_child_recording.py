@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +55,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFol
     monkeypatch.setattr("fastprof.record.shard_folder._shared_memory", lambda: str(tmp_path))
     monkeypatch.setattr(child_recording, "Recording", Recorded)
     monkeypatch.setattr(Recorded, "made", [])
-    for name, value in (("_for_children", None), ("_own", None), ("_watch", None), ("_starts", 0)):
-        monkeypatch.setattr(child, name, value)
+    for name in ("_for_children", "_recording", "_watch"):
+        monkeypatch.setattr(child, name, None)
+    monkeypatch.setattr(child, "_starts_since_compaction", 0)
     made = ShardFolder.make({"links": 3, **options_for_children(fastprof.profile()._options)})
     yield made
     made.remove()
 
 
 def plain_options() -> Any:
-    return child._options_of(options_for_children(fastprof.profile()._options))
+    return child._options_from_json(options_for_children(fastprof.profile()._options))
 
 
 def test_options_come_back_as_they_were() -> None:
@@ -74,8 +76,8 @@ def test_options_come_back_as_they_were() -> None:
         all_threads=False,
         python_calls=fastprof.CallFilter(modules=("a",), c_calls=False),
     )._options
-    again = child._options_of(options_for_children(chosen))
-    for name in child._FIELDS:
+    again = child._options_from_json(options_for_children(chosen))
+    for name in child._RECORDING_OPTIONS:
         if name not in ("overflow", "all_threads"):
             assert getattr(again, name) == getattr(chosen, name), name
     assert again.python_calls == chosen.python_calls
@@ -124,7 +126,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What record_executed() begins, which would last as long as the process."""
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(child, "_begin", lambda *given: calls.append(("begin", *given)))
-    monkeypatch.setattr(child, "_record_here", lambda *given: calls.append(("record", *given)))
+    monkeypatch.setattr(child, "_start_recording", lambda *given: calls.append(("record", *given)))
     monkeypatch.setattr(child, "after_import", lambda *given: calls.append(("import", *given)))
     monkeypatch.setattr(sys, "orig_argv", ["python", "train.py"], raising=False)
     return calls
@@ -145,7 +147,7 @@ def test_a_process_of_multiprocessing_gets_its_name_later(
     monkeypatch.setattr(sys, "orig_argv", ["python", "-c", "x", "--multiprocessing-fork"])
     record_executed(folder.path)
     assert [call[0] for call in begun] == ["begin", "import", "record"]
-    assert begun[1] == ("import", "multiprocessing.spawn", child._take_spawned_name)
+    assert begun[1] == ("import", "multiprocessing.spawn", child._record_spawned_name)
 
 
 def test_what_is_not_recorded(
@@ -170,16 +172,18 @@ def test_shards_are_compacted_now_and_then(
     folder: ShardFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compacted: list[int] = []
-    monkeypatch.setattr(ShardFolder, "compact", lambda *_: compacted.append(child._starts))
+    monkeypatch.setattr(
+        ShardFolder, "compact", lambda *_: compacted.append(child._starts_since_compaction)
+    )
     for _ in range(64):
-        child._started()
+        child._count_start()
     assert compacted == []  # nobody is followed
-    monkeypatch.setattr(child, "_starts", 0)
+    monkeypatch.setattr(child, "_starts_since_compaction", 0)
     monkeypatch.setattr(child, "_for_children", (folder, plain_options(), set()))
     for expected in (0, 1, 2):
         assert len(compacted) == expected
         for _ in range(64):
-            child._started()
+            child._count_start()
     assert len(compacted) == 3
 
     def fail(*_: Any) -> None:
@@ -187,7 +191,7 @@ def test_shards_are_compacted_now_and_then(
 
     monkeypatch.setattr(ShardFolder, "compact", fail)
     for _ in range(64):
-        child._started()
+        child._count_start()
 
 
 def test_names_of_multiprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,22 +203,22 @@ def test_names_of_multiprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     process = types.SimpleNamespace(current_process=lambda: types.SimpleNamespace(name="worker 3"))
     monkeypatch.setitem(sys.modules, "multiprocessing.process", process)  # type: ignore[arg-type]
-    monkeypatch.setattr(child, "_own", None)
-    child._take_name()
+    monkeypatch.setattr(child, "_recording", None)
+    child._record_process_name()
     assert told == []
-    monkeypatch.setattr(child, "_own", Own())
-    child._take_name()
+    monkeypatch.setattr(child, "_recording", Own())
+    child._record_process_name()
     prepared: list[Any] = []
     spawn: Any = types.SimpleNamespace(prepare=prepared.append)
     before = spawn.prepare
     monkeypatch.setitem(sys.modules, "multiprocessing.spawn", spawn)
-    child._take_spawned_name()
+    child._record_spawned_name()
     assert spawn.prepare is not before and told == [("name", "worker 3")]
     spawn.prepare({"name": "x"})
     assert prepared == [{"name": "x"}] and told == [("name", "worker 3")] * 2
     assert spawn.prepare == before
     monkeypatch.delitem(sys.modules, "multiprocessing.process")
-    child._take_name()
+    child._record_process_name()
     assert len(told) == 2
 
 
@@ -224,11 +228,11 @@ def test_an_ended_profile_stops_following_here(
     """The folder has no writer: the profile has ended before this process could record."""
     ended: list[str] = []
     monkeypatch.setattr(child.process_starts, "end", lambda: ended.append("starts"))
-    child._record_here([], None)
+    child._start_recording([], None)
     assert ended == [] and Recorded.made == []  # nobody is followed
     monkeypatch.setattr(child, "_for_children", (folder, plain_options(), set()))
     assert child.is_followed()
-    child._record_here([], None)
+    child._start_recording([], None)
     assert ended == ["starts"] and not child.is_followed() and Recorded.made == []
 
 
@@ -239,9 +243,37 @@ def test_a_failure_to_record_is_noted(folder: ShardFolder, monkeypatch: pytest.M
     threads = threading.active_count()
     before = len(os.listdir("/proc/self/fd"))
     try:
-        child._record_here([], 5)
+        child._start_recording([], 5)
         assert len(os.listdir("/proc/self/fd")) == before
     finally:
         os.close(held)
-    assert child._own is None and child._watch is None and threading.active_count() == threads
+    assert child._recording is None and child._watch is None and threading.active_count() == threads
     assert list(folder.notes()) == [(os.getpid(), "not recorded: no memory")]
+
+
+def test_what_is_missing_is_each_recordings_own(folder: ShardFolder) -> None:
+    options = replace(plain_options(), missing={"counters": "of the parent"})
+    recording = ChildRecording(folder, options, set(), forked=True)
+    recording.start([("name", "worker")])
+    (made,) = Recorded.made
+    assert made.options.missing == {} and options.missing == {"counters": "of the parent"}
+    assert made.options == replace(options, missing={}, backing_file=made.options.backing_file)
+    assert Path(made.options.backing_file).parent.is_dir() and made.keep_file
+    recording.end()
+
+
+def test_devices_are_saved_without_waiting_for_another_thread(folder: ShardFolder) -> None:
+    """Only the end waits: a thread that saves now and then leaves it to the one that does so already."""
+    own = ChildRecording(folder, plain_options(), set(), forked=True)
+    own._recording = types.SimpleNamespace(hand_over_devices=lambda file, end: handed.append(end))  # type: ignore[assignment]
+    own._activities = types.SimpleNamespace(finish=lambda: None, problem="")  # type: ignore[assignment]
+    handed: list[bool] = []
+    own.save_activities()
+    own._in_activities.acquire()
+    own.save_activities()
+    assert handed == [False]
+    own._in_activities.release()
+    own._write_activities(end=True)
+    assert handed == [False, True] and not own.collects_devices
+    own._write_activities(end=True)
+    assert handed == [False, True]

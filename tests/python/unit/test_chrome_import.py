@@ -570,3 +570,17 @@ def test_many_plain_events_are_read_as_single_ones_are(tmp_path: Path, native: b
     tid = [table.tracks[int(t)].tid for t in table.column("track")]
     found = zip(names(table), table.start_ns.tolist(), table.end_ns.tolist(), tid, strict=True)
     assert [row for row in found if row[0] != "negative"] == expected
+
+
+def test_a_trace_without_events_is_of_no_duration(tmp_path: Path) -> None:
+    for top, base in (({}, 0), ({"baseTimeNanoseconds": BASE}, BASE)):
+        table = load(tmp_path, [], **top)
+        assert (len(table), table.t0_ns, table.t1_ns) == (0, base, base)
+
+
+def test_words_that_are_no_numbers_are_0(tmp_path: Path) -> None:
+    memory = {"Addr": "no address", "Bytes": 64, "Total Allocated": None, "Total Reserved": [1]}
+    made = event("[memory]", 1, ph="i", args={**memory, "Device Type": 0, "Device Id": -1})
+    table = load(tmp_path, [made])
+    words, at = table.payload_words, int(table.column("payload")[0])
+    assert words is not None and words[at : at + 4].tolist() == [0, 64, 0, 0]

@@ -146,6 +146,19 @@ def test_a_name_in_a_comparison_takes_the_room_that_is_left(
     assert width_of(10) == (numbers + least, least)
 
 
+def test_columns_of_a_comparison_are_aligned_with_wide_names(
+    tmp_path: Path, capsys: Capsys
+) -> None:
+    from fastprof.base.text_style import text_width
+
+    path = tmp_path / "a.fastprof"
+    fastprof.save(table_of(**{"\u8bfb\u53d6" * 20: [100], "load": [100]}), path)
+    run("diff", path, path)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if "0.0 %" in line]
+    assert len(rows) == 3 and len({text_width(row) for row in rows}) == 1
+
+
 def test_the_report_of_a_trace_as_a_page(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from profiler_databases import write_nsys, write_nvprof
 
 import fastprof
 from fastprof import errors
+from fastprof.importers.chrome_trace import read_chrome_trace
+from fastprof.importers.nsys import is_nsys
 from fastprof.importers.nvprof import is_nvprof
 from fastprof.importers.source import Source
 from fastprof.importers.sqlite_file import SqliteFile
@@ -421,6 +423,48 @@ def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path
     assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_work_of_a_device_needs_no_args(tmp_path: Path, native: bool) -> None:
+    """Without args, its device and stream are the process and thread that the event names."""
+
+    def row(name: str, category: str, pid: int, tid: int, **more: Any) -> dict[str, Any]:
+        return {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "pid": pid,
+            "tid": tid,
+            "ts": 0,
+            "dur": 10,
+            **more,
+        }
+
+    events = [
+        row("aten::mm", "cpu_op", 4242, 4242),
+        row("step", "gpu_user_annotation", 1, 7),
+        row("step", "gpu_user_annotation", 1, 9, args={}),
+        row("gemm", "kernel", 1, 7),
+        row("gemm", "kernel", 0, 7, args={"device": 2, "stream": 20}),
+        row("gemm", "kernel", 3, 5, args={"grid": [1, 1, 1]}),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    with Source(str(path), 1 << 30, 1 << 30) as source:
+        table = read_chrome_trace(source, native=native)
+    names = [table.name(r) for r in range(len(table))]
+    columns = [table.column(f"device_{c}").tolist() for c in ("type", "index", "resource_id")]
+    found = list(zip(names, *columns, strict=True))
+    assert found[0][:2] == ("aten::mm", 0)
+    work = [
+        ("step", 1, 1, 7),
+        ("step", 1, 1, 9),
+        ("gemm", 1, 1, 7),
+        ("gemm", 1, 2, 20),
+        ("gemm", 1, 3, 5),
+    ]
+    assert sorted(found[1:]) == sorted(work)
+
+
 @pytest.mark.parametrize(("size", "kept"), [(3999, ""), (4000, ""), (4001, "..."), (9000, "...")])
 def test_texts_of_any_length_become_names_of_at_most_4000_characters(
     tmp_path: Path, size: int, kept: str
@@ -455,3 +499,73 @@ def test_which_tables_make_a_database_of_nvprof(
     connection.close()
     with Source(str(path), 1 << 30, 1 << 30) as source, SqliteFile(source) as database:
         assert is_nvprof(database) == is_one
+
+
+def test_files_that_are_none_of_nvprofs(tmp_path: Path) -> None:
+    other = write_nsys(tmp_path / "r.sqlite", ["f"], OSRT_API=[(10, 20, THREAD, 1, 0, 0)])
+    with pytest.raises(errors.FormatError, match=r"r\.sqlite: not a database of nvprof"):
+        fastprof.load_nvprof(other)
+    backwards = write_nvprof(tmp_path / "b.nvvp", NAMES, [(1, 9, 1), (1, 8, 0)], [], [])
+    with pytest.raises(errors.FormatError, match=r"b\.nvvp: a range ends before it begins"):
+        fastprof.load_nvprof(backwards)
+    with pytest.raises(errors.FormatError, match=r"b\.nvvp: .*ends before it begins"):
+        fastprof.load(backwards)
+    twice = write_nvprof(tmp_path / "e.nvvp", NAMES, [(4, 1, 1), (4, 2, 0), (4, 3, 0)], [], [])
+    with pytest.raises(errors.FormatError, match="the marker 4 ends twice"):
+        fastprof.load(twice)
+    lone = write_nvprof(
+        tmp_path / "l.nvvp", NAMES, [(1, 1, 1), (1, 2, 0), (4, 3, 0), (5, 4, 0)], [], []
+    )
+    for read in (fastprof.load, fastprof.load_nvprof):
+        found: Any = read(lone)
+        table = getattr(found, "event_table", found)
+        assert table.metadata["skipped_events"] == {"end of a marker without its begin": 2}
+        assert table.metadata["format"] == "nvprof"
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_one"),
+    [
+        (["StringIds"], False),
+        (["NVTX_EVENTS"], False),
+        (["StringIds", "TARGET_INFO_SESSION_START_TIME"], True),
+        *(
+            (["StringIds", table], True)
+            for table in (
+                "NVTX_EVENTS",
+                "CUPTI_ACTIVITY_KIND_RUNTIME",
+                "CUPTI_ACTIVITY_KIND_KERNEL",
+                "CUPTI_ACTIVITY_KIND_MEMCPY",
+                "CUPTI_ACTIVITY_KIND_MEMSET",
+                "OSRT_API",
+            )
+        ),
+        (["StringIds", "TARGET_INFO_SYSTEM_ENV"], False),
+    ],
+)
+def test_which_tables_make_an_export_of_nsight_systems(
+    tmp_path: Path, tables: list[str], is_one: bool
+) -> None:
+    path = tmp_path / "tables"
+    connection = sqlite3.connect(path)
+    for table in tables:
+        connection.execute(f"CREATE TABLE {table}(x)")
+    connection.commit()
+    connection.close()
+    with Source(str(path), 1 << 30, 1 << 30) as source, SqliteFile(source) as database:
+        assert is_nsys(database) == is_one
+
+
+def test_ranges_that_are_open_in_a_session_without_other_events(tmp_path: Path) -> None:
+    """They end with the last of them, at their own begin if nothing ends."""
+    rows = [(start, None, 59, None, f"open {start}", THREAD, None, 0) for start in (0, 5)]
+    table = fastprof.load(write_nsys(tmp_path / "r.sqlite", [], NVTX_EVENTS=rows))
+    assert [table.name(row) for row in range(2)] == ["open 0", "open 5"]
+    assert table.start_ns.tolist() == table.end_ns.tolist() == [0, 5]
+
+
+def test_each_kind_of_nvtx_events_alone(tmp_path: Path) -> None:
+    for number, kind in ((34, EventKind.MARK), (59, EventKind.RANGE), (60, EventKind.ASYNC_RANGE)):
+        rows = [(100, 200, number, None, "a", THREAD, None, 0)]
+        table = fastprof.load(write_nsys(tmp_path / f"{number}.sqlite", [], NVTX_EVENTS=rows))
+        assert (table.name(0), table.column("kind").tolist()) == ("a", [kind])

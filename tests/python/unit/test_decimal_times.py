@@ -138,3 +138,10 @@ def test_the_scanner_reads_them_itself(tmp_path: Path, monkeypatch: pytest.Monke
     found = starts(tmp_path / "t.json", EDGES, native=True)
     assert found == [expected_ns(text) for text in EDGES]
     assert len(left) <= 3, "exponents of five digits, and 61 digits before the point"
+
+
+def test_numbers_that_no_decimal_can_have_are_floats() -> None:
+    text = "[1e9999999999999999999, -1e9999999999999999999, 1e-9999999999999999999, 2.5, 3]"
+    found = exact_json(text)
+    assert [float(value) for value in found] == [float("inf"), float("-inf"), 0.0, 2.5, 3.0]
+    assert [type(value) for value in found] == [float, float, float, Decimal, int]

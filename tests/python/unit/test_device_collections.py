@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from fastprof import _core, errors
+from fastprof import ProfilerActivity, _core, errors
 from fastprof.profiler.device_collections import DeviceCollections
 from fastprof.record import cuda
+from fastprof.record.devices import Device
 
 
 @pytest.fixture
@@ -132,7 +133,10 @@ def test_problems_of_cuda(native: SimpleNamespace, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "/lib/libcupti.so")
     assert cuda.cuda_problem() == "work on CUDA devices is not recorded: another profiler has CUPTI"
     monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "")
-    assert cuda.cuda_problem() == "CUDA is switched off by FASTPROF_CUPTI_LIBRARY, which is empty"
+    assert (
+        cuda.cuda_problem()
+        == "CUDA is switched off, because FASTPROF_CUPTI_LIBRARY is empty: unset it"
+    )
 
 
 def test_libraries_in_packages(
@@ -154,3 +158,27 @@ def test_libraries_in_packages(
     for nothing in (None, SimpleNamespace(submodule_search_locations=None)):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, spec=nothing: spec)
         assert cuda._libraries(names) == []
+
+
+def test_problems_of_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library's as the native module says; an object's as its problem() says, if it has one."""
+    reasons = {"chip": "no driver", "fine": ""}
+    monkeypatch.setattr(_core, "device_problem", reasons.__getitem__)
+
+    def device(name: str, python: Any = None) -> Device:
+        return Device(name, ProfilerActivity.PrivateUse1, "here", 20, False, python)
+
+    assert device("chip").problem() == "no driver" and device("fine").problem() is None
+
+    def fail() -> str:
+        raise OSError("lost")
+
+    for problem, expected in (
+        (lambda: "no power", "no power"),
+        (lambda: 7, "7"),
+        (lambda: "", None),
+        (lambda: None, None),
+        (fail, "problem() of its plug-in raised OSError: lost"),
+    ):
+        assert device("chip", SimpleNamespace(problem=problem)).problem() == expected
+    assert device("chip", SimpleNamespace()).problem() is None

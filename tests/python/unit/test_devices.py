@@ -163,7 +163,7 @@ def test_registering() -> None:
     for name in ("cuda", "cpu", "Upper", "", "a" * 33, "a-b", 5, None):
         with pytest.raises(errors.ValueError, match="name"):
             devices.register(Named(name))
-    with pytest.raises(errors.ValueError, match="is that of an activity"):
+    with pytest.raises(errors.ValueError, match="has the name of the activity"):
         devices.register(Named("hpu"))
     assert devices.register(Named("hpu", "HPU")).name == "hpu"
     for activity in ("CUDA", "CPU"):
@@ -212,9 +212,7 @@ def test_an_interrupt_while_the_device_is_waited_for(npu: Npu) -> None:
             prof.stop()
         prof.stop()
     assert [
-        str(w.message)
-        for w in told
-        if "was interrupted, so that its work is missing" in str(w.message)
+        str(w.message) for w in told if "was interrupted, so its work is missing" in str(w.message)
     ]
     assert "range" in prof.event_table.names and "interrupted" in prof.missing["pynpu"]
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fastprof.profiler.metadata import distributed_info
+import fastprof
+from fastprof.profiler.metadata import distributed_info, trace_members
 
 
 def group(**more: Any) -> Any:
@@ -58,3 +61,18 @@ def test_the_version_of_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.cuda", cuda)
     info = distributed_info()
     assert info is not None and info["nccl_version"] == "2.21.5"
+
+
+def test_members_of_a_trace() -> None:
+    options = fastprof.profile(record_shapes=True, with_stack=True)._options
+    members = trace_members(options, {"note": [math.nan, (1, math.inf)]}, "abc", {"rank": 1})
+    values = {name: json.loads(text) for name, text in members.items()}
+    assert (
+        values["trace_id"] == "abc" and isinstance(values["host_name"], str) and values["host_name"]
+    )
+    assert (values["record_shapes"], values["with_stack"], values["distributedInfo"]) == (
+        1,
+        1,
+        {"rank": 1},
+    )
+    assert "profile_memory" not in values and values["note"] == ["nan", [1, "inf"]]

@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import fastprof
+from fastprof import _paths
 from fastprof.cli import checks
 from fastprof.cli.checks import Finding
 
@@ -117,6 +119,21 @@ def test_membarrier(machine: Machine, answer: Any, ok: bool, text: str) -> None:
     assert called == [(324, 0, 0, 0), (283, 0, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("name", "clock"),
+    [
+        ("arm64", "mach time of 24 MHz, by a slower path that keeps stamps distinct"),
+        ("x86_64", "mach time, rdtsc"),
+    ],
+)
+def test_a_mac(machine: Machine, monkeypatch: pytest.MonkeyPatch, name: str, clock: str) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert checks._clock(name) == ("clock", True, clock)
+    exact = "the kernel stops each thread instead: stop is exact"
+    assert checks._membarrier(name) == ("membarrier", True, exact)
+    assert machine.calls == []
+
+
 def test_an_unknown_machine_has_no_membarrier(machine: Machine) -> None:
     found = checks._membarrier("riscv64")
     assert found[:2] == ("membarrier", False)
@@ -186,7 +203,7 @@ def test_devices(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         return {found.topic: found.text for found in checks._gpus() if found.ok is False}
 
     assert all(text.startswith("no device found; ") for text in devices().values())
-    present |= {"/dev/nvidiactl", "/dev/kfd", "/dev/accel/accel0"}
+    present |= {"/dev/nvidiactl", "/dev/accel/accel0"}
     found = {topic: text.partition(" was found, but ")[0] for topic, text in devices().items()}
     assert found["CUDA"] == "a device" and "switched off" in devices()["CUDA"]
     kinds = {topic: text for topic, text in found.items() if not text.startswith("no device")}
@@ -311,3 +328,35 @@ def test_devices_of_plug_ins(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
     assert found["CPU"] == (True, "recorded")
     assert found["XPU"][0] is False
     assert found["device plug-in"] == (False, "other.so is not used: OSError: no such file")
+
+
+def test_who_gets_the_ranges_of_nvtx_and_itt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, other = tmp_path / "ours.so", tmp_path / "theirs.so"
+    for path in (library, other):
+        path.touch()
+    monkeypatch.setattr(_paths, "injection_library", lambda: library)
+    monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
+    monkeypatch.setenv("INTEL_LIBITTNOTIFY64", "")
+    assert list(checks._injections()) == [
+        ("NVTX", True, f"ranges are received on request (fastprof run --nvtx), by {library}"),
+        ("ITT", True, f"ranges are received on request (fastprof run --itt), by {library}"),
+    ]
+    monkeypatch.setenv("NVTX_INJECTION64_PATH", str(library))
+    monkeypatch.setenv("INTEL_LIBITTNOTIFY64", str(other))
+    nvtx, itt = checks._injections()
+    assert nvtx == ("NVTX", True, f"ranges are received: NVTX_INJECTION64_PATH is {library}")
+    assert itt[:2] == ("ITT", False)
+    assert itt.text.startswith(f"another tool takes the ranges: INTEL_LIBITTNOTIFY64 is {other}.")
+    other.unlink()
+    assert "which does not exist" in list(checks._injections())[1].text
+
+    def missing() -> Path:
+        raise FileNotFoundError("no library")
+
+    monkeypatch.setattr(_paths, "injection_library", missing)
+    assert list(checks._injections()) == [
+        ("NVTX", False, "ranges cannot be received: no library"),
+        ("ITT", False, "ranges cannot be received: no library"),
+    ]

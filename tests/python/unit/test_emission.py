@@ -7,6 +7,7 @@ tests/python/integration/test_nvtx.py and test_itt.py have genuine programs, and
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -40,8 +41,15 @@ print(json.dumps([[table.name(r), table.name(int(parent[r])) if parent[r] >= 0 e
 """
 
 
-def test_emitted_nvtx_ranges_are_received() -> None:
-    rows = run_python(_EMITTED.format(emitter="emit_nvtx", arguments=""), injected())
+@pytest.fixture
+def other_tool(tmp_path: Path) -> dict[str, str]:
+    """The environment of a tool that records, but is not fastprof: emitters refuse to emit to fastprof itself."""
+    copy = shutil.copy(_paths.injection_library(), tmp_path / "other_tool.so")
+    return injected(**{injection.NVTX_VARIABLE: str(copy), injection.ITT_VARIABLE: str(copy)})
+
+
+def test_emitted_nvtx_ranges_are_received(other_tool: dict[str, str]) -> None:
+    rows = run_python(_EMITTED.format(emitter="emit_nvtx", arguments=""), other_tool)
     names = [name for name, _ in rows]
     texts = [name for name in names if ", op_id = " in name]
     assert [text.split(",")[0] for text in texts] == ["outer", "inner"]
@@ -52,9 +60,38 @@ def test_emitted_nvtx_ranges_are_received() -> None:
     assert len(names) == 6
 
 
-def test_emitted_itt_ranges_are_received() -> None:
+@pytest.mark.parametrize("emitter", ["emit_nvtx", "emit_itt"])
+def test_nothing_is_emitted_to_fastprof_itself(emitter: str) -> None:
+    """Neither twice in a profile nor in a loop: in nested profiles, on threads, in forked children."""
+    names, warned = run_python(
+        f"""
+import json, os, threading, warnings
+import fastprof
+def work():
+    with fastprof.record_function("ours"): pass
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with fastprof.profile() as outer, fastprof.{emitter}():
+        with fastprof.profile():
+            work()
+        thread = threading.Thread(target=work); thread.start(); thread.join()
+        child = os.fork()
+        if child == 0:
+            work()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+print(json.dumps([[event.name for event in outer.events()], [str(one.message) for one in caught]]))
+""",
+        injected(),
+    )
+    assert names == ["ours", "ours"]
+    warned = [text for text in warned if "use of fork()" not in text]  # CPython >= 3.12
+    assert len(warned) == 1 and "names fastprof itself" in warned[0]
+
+
+def test_emitted_itt_ranges_are_received(other_tool: dict[str, str]) -> None:
     rows = run_python(
-        _EMITTED.format(emitter="emit_itt", arguments="record_shapes=True"), injected()
+        _EMITTED.format(emitter="emit_itt", arguments="record_shapes=True"), other_tool
     )
     assert sorted(name for name, _ in rows) == [
         "after",
@@ -93,7 +130,7 @@ def test_a_wrong_tool_is_named(
         pass
 
 
-def test_a_refused_attachment_and_nesting_raise() -> None:
+def test_a_refused_attachment_and_nesting_raise(other_tool: dict[str, str]) -> None:
     said = run_python(
         """
 import json
@@ -113,7 +150,7 @@ with fastprof.emit_nvtx():
     said.append("again")
 print(json.dumps(said))
 """,
-        injected(),
+        other_tool,
     )
     assert "not reentrant" in said[0] and "emitted already" in said[1]
     assert said[2:] == ["both tools", "again"]
@@ -187,7 +224,7 @@ print(json.dumps([rows(first), rows(second)]))
     assert [name for name, _ in rows[1]] == ["second inner", "last"]
 
 
-def test_a_forked_child_goes_on_emitting_and_receiving() -> None:
+def test_a_forked_child_goes_on_emitting_and_receiving(other_tool: dict[str, str]) -> None:
     names = run_python(
         """
 import json, os
@@ -209,7 +246,7 @@ with fastprof.emit_nvtx():
 os.waitpid(pid, 0)
 print(os.read(read, 65536).decode())
 """,
-        injected(),
+        other_tool,
     )
     assert [name.split(",")[0] for name in names] == [
         "in the child",
@@ -234,7 +271,7 @@ def test_receiving_respects_another_tool(monkeypatch: pytest.MonkeyPatch, tmp_pa
         receive()  # its own library is no other tool
         monkeypatch.delenv(variable)
         receive()
-        assert injection.is_ours(os.environ[variable])
+        assert injection.is_injection_library(os.environ[variable])
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,5 +324,8 @@ def test_doctor_says_who_receives(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert found("ITT")[0]
     monkeypatch.setenv(injection.NVTX_VARIABLE, str(tmp_path))
     assert found("NVTX")[0] is False and "another tool" in found("NVTX")[1]
+    (cupti := tmp_path / "libcupti.so.13").touch()
+    monkeypatch.setenv(injection.NVTX_VARIABLE, str(cupti))
+    assert found("NVTX")[0] and "read its markers" in found("NVTX")[1]
     monkeypatch.setenv(injection.NVTX_VARIABLE, "/nowhere/x.so")
     assert "does not exist" in found("NVTX")[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from fastprof.profiler import end_watch
 from fastprof.profiler.end_watch import EndWatch
 from fastprof.record.own_descriptor import OwnDescriptor
 
@@ -80,6 +82,20 @@ def test_the_end_is_told_and_the_descriptors_are_closed(profile: Profile) -> Non
     assert profile.over.wait(60)
     assert eventually(lambda: not any(map(is_open, profile.descriptors)))
     assert eventually(lambda: profile.threads() == set())
+
+
+def test_the_end_is_told_to_those_who_wait_for_input(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, whose poll() reports to nobody else that a descriptor hangs up."""
+    monkeypatch.setattr(end_watch, "_HANGS_UP", select.POLLIN)
+    profile.watch.begin()
+    assert profile.is_waiting() and not profile.over.is_set()
+    profile.watch.pause()
+    assert eventually(lambda: not profile.is_waiting()) and not profile.over.is_set()
+    profile.watch.begin()
+    profile.end()
+    assert profile.over.wait(60)
 
 
 def test_an_end_before_the_begin_is_told_too(profile: Profile) -> None:

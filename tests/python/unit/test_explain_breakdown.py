@@ -62,6 +62,9 @@ def waits_of(rows: list[Row]) -> list[str]:
     ("name", "category", "wait"),
     [
         ("load data", "user_annotation", "waiting for data"),
+        ("load_batch", "user_annotation", "waiting for data"),
+        ("data_loading", "user_annotation", "waiting for data"),
+        ("upload_data", "user_annotation", None),
         ("load data", "python_function", None),
         ("train.py(3): load_batch", "python_function", None),
         ("torch/utils/data/dataloader.py(630): __next__", "python_function", "waiting for data"),

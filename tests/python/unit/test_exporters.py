@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
@@ -406,3 +407,27 @@ def test_what_does_not_nest_on_a_thread_is_not_in_a_speedscope_document() -> Non
     assert names == ["outer", "inner", "inner", "outer"]
     assert [each["at"] for each in profile["events"]] == [0, 10, 20, 30]
     assert profile["endValue"] == 30
+
+
+@pytest.mark.parametrize(
+    ("package", "make", "method"),
+    [
+        ("pandas", "DataFrame", "to_pandas"),
+        ("polars", "DataFrame", "to_polars"),
+        ("pyarrow", "table", "to_arrow"),
+    ],
+)
+def test_columns_that_data_frames_are_made_of(
+    monkeypatch: pytest.MonkeyPatch, package: str, make: str, method: str
+) -> None:
+    """Of a package that need not be installed: what it is given."""
+    double = types.ModuleType(package)
+    setattr(double, make, dict)
+    monkeypatch.setitem(sys.modules, package, double)
+    events = EventList([event("a", 0, 10, input_shapes=[[2, 3]], stack=["f"]), event("b", 2, 5)])
+    columns = getattr(events, method)()
+    assert list(columns) == list(events.to_columns())
+    assert list(columns["name"]) == ["a", "b"]
+    assert columns["start_us"].tolist() == [0, 2]
+    shapes = [[2, 3]] if package == "pandas" else "[[2, 3]]"
+    assert list(columns["input_shapes"]) == [shapes, None]

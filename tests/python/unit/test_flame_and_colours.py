@@ -94,7 +94,7 @@ def test_limits_of_flame_graphs() -> None:
     assert flame_text(EventList([]), 60) == ""
     assert flame_text(built(event("a", 3, 3)), 60) == ""
     assert flame_text(nested(), 10).startswith("all: 12...\n|outer  |l\n")
-    with pytest.raises(errors.ValueError, match="width 9: use at least 10"):
+    with pytest.raises(errors.ValueError, match="must be at least 10 characters, not 9"):
         flame_text(nested(), 9)
 
 
@@ -146,7 +146,7 @@ def test_long_trees_end_with_what_is_left_out() -> None:
     many = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_003)])
     lines = tree_text(many, TreeOptions()).splitlines()
     assert len(lines) == 10_002
-    assert lines[-1] == "3 more lines: use a depth or a minimal share"
+    assert lines[-1] == "3 more lines: use a smaller depth or a larger minimal share"
     exact = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_000)])
     assert len(tree_text(exact, TreeOptions()).splitlines()) == 10_001
 

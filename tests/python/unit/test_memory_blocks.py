@@ -118,7 +118,7 @@ def test_blocks_and_sums_are_those_of_a_walk(records: list[Record]) -> None:
         )
         assert sums.in_use_at_end == sum(walked.live.values()) + sum(walked.lost)
         assert sums.lost_frees == len(walked.lost)
-        assert int(blocks.held.max()) == walked.peak
+        assert int(blocks.in_use_bytes.max()) == walked.peak
         last = len(blocks.record_rows) - 1
         assert sorted(blocks.size_bytes[blocks.live_after(last)].tolist()) == sorted(
             [*walked.live.values(), *walked.lost]
@@ -338,3 +338,106 @@ def test_functions_of_the_package_are_not_hidden_by_modules_of_their_name() -> N
     assert not modules & set(fastprof.analysis.__all__)
     assert callable(fastprof.analysis.explain)
     assert callable(fastprof.analysis.memory_report)
+
+
+def test_a_failed_request_in_a_snapshot_says_what_was_in_use_then() -> None:
+    table = table_of([(0, 16, 100), (0, 32, 50)], [(0, 7), (0, 8)])
+    rows = [0, 1, 3, 2, 4]  # a failure between the two allocations, and one behind them
+    columns = {name: values[rows] for name, values in table.to_dict().items()}
+    columns |= {"start_ns": table.start_ns, "end_ns": table.end_ns}
+    moved = EventTable(columns, sites=table.sites, payload_words=table.payload_words, t0_ns=T0)
+    trace = memory_snapshot(moved)["device_traces"][0]
+    assert [(e["action"], e["size"], e["frames"][0]["name"]) for e in trace] == [
+        ("alloc", 100, "work"),
+        ("oom", 7, "work [100 bytes in use]"),
+        ("alloc", 50, "work"),
+        ("oom", 8, "work [150 bytes in use]"),
+    ]
+    assert [e["time_us"] - trace[0]["time_us"] for e in trace] == [0, 0, 0, 0]
+    assert {e["stream"] for e in trace} == {0} and trace[1]["device_free"] == trace[1]["addr"] == 0
+
+
+def nested(count: int, frees: bool) -> EventTable:
+    """Return a table of ranges r0, r1 ... one after another, each with 8 bytes that it may free 2 ns later."""
+    names = [f"r{i}" for i in range(count)]
+    rows: list[tuple[int, int, int, int, int, int]] = []
+    words: list[int] = []
+    for i in range(count):
+        parent = len(rows)
+        rows.append((10 * i, 10 * i + 9, i, EventKind.RANGE, 0xFFFFFFFF, -1))
+        for at, size in ((1, 8), (3, -8))[: 1 + frees]:
+            rows.append((10 * i + at,) * 2 + (count, EventKind.MEMORY, len(words), parent))
+            words += [16 * (i + 1), size, 0, 0]
+    names_of = ("start_ns", "end_ns", "site", "kind", "payload", "parent")
+    return EventTable(
+        dict(zip(names_of, map(list, zip(*rows, strict=True)), strict=True)),
+        sites=[*map(fastprof.Site, names), fastprof.Site("[memory]", kind=6, device_type=0)],
+        payload_words=np.array(words, np.int64).view(np.uint64),
+    )
+
+
+def test_equal_parts_and_temporaries_are_in_the_order_of_the_recording() -> None:
+    (device,) = memory_report(nested(30, frees=False)).devices
+    assert [part.ranges for part in device.parts] == [(f"r{i}",) for i in range(20)]
+    assert device.temporaries == []
+    (device,) = memory_report(nested(30, frees=True)).devices
+    assert [one.ranges for one in device.temporaries] == [(f"r{i}",) for i in range(10)]
+    assert {(one.size_bytes, one.life_ns) for one in device.temporaries} == {(8, 2)}
+    assert [part.ranges for part in device.parts] == [("r0",)]
+    largest = memory_blocks(nested(30, frees=False))[0].live_after(29).tolist()
+    assert largest == list(range(30))
+
+
+def test_memory_from_before_the_recording_is_a_part_of_the_peak() -> None:
+    (device,) = memory_report(table_of([(0, 16, 50), (0, 32, -100)])).devices
+    assert (device.peak_bytes, device.peak_ns) == (150, 10)
+    assert [(p.size_bytes, p.count, p.ranges, p.row) for p in device.parts] == [
+        (100, 1, ("before the recording",), -1), (50, 1, ("work",), 0),
+    ]  # fmt: skip
+    table = table_of([(0, 16, 50)])
+    without = {name: table.column(name) for name in table.to_dict() if name != "parent"}
+    alone = EventTable(without, sites=table.sites, payload_words=table.payload_words, t0_ns=T0)
+    ((part,),) = (device.parts for device in memory_report(alone).devices)
+    assert (part.ranges, part.row) == (("outside of any range",), -1)
+    nameless = table_of([(0, 0, 50)])
+    assert memory_report(nameless).devices[0].parts == []
+
+
+def test_the_stack_of_memory_is_that_of_calls_if_none_was_recorded() -> None:
+    rows = [
+        ("f.py(1): f", "python_function"),
+        ("step", "user_annotation"),
+        ("f.py(3): g", "python_function"),
+    ]
+    columns = {
+        "start_ns": [0, 1, 2, 3], "end_ns": [9, 8, 7, 3], "site": [0, 1, 2, 3], "parent": [-1, 0, 1, 2],
+        "kind": [0, 0, 0, 6], "payload": [0xFFFFFFFF] * 3 + [0],
+    }  # fmt: skip
+    sites = [fastprof.Site(name, category=category) for name, category in rows]
+    sites.append(fastprof.Site("[memory]", kind=6, device_type=0))
+    words = np.array([16, 8, 0, 0], np.uint64)
+    for stack, expected in (
+        (None, ("f.py(3): g", "f.py(1): f")),
+        ([None, ["h.py(4): h", "i.py(5): i"], None, None], ("h.py(4): h", "i.py(5): i")),
+    ):
+        coded = {} if stack is None else {"stack": fastprof.CodedColumn.encode(stack)}
+        table = EventTable(columns, sites=sites, payload_words=words, coded=coded)
+        ((part,),) = (device.parts for device in memory_report(table).devices)
+        assert (part.ranges, part.stack, part.row) == (("step",), expected, 2)
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"), [(1, "small"), (1 << 20, "small"), ((1 << 20) + 1, "large")]
+)
+def test_segments_of_more_than_a_mebibyte_are_large(size: int, kind: str) -> None:
+    """As in PyTorch's allocator, whose small pool is for blocks of up to 1 MiB (kSmallSize)."""
+    (segment,) = memory_snapshot(table_of([(1, 4096, size)]))["segments"]
+    assert segment["segment_type"] == kind and segment["is_expandable"] is False
+    assert segment["address"] == 4096 and segment["device"] == 1 and segment["stream"] == 0
+    sizes = {segment[f"{name}_size"] for name in ("total", "allocated", "active", "requested")}
+    assert sizes == {size} and segment["segment_pool_id"] == (0, 0)
+    (block,) = segment["blocks"]
+    assert block == {
+        "address": 4096, "size": size, "requested_size": size, "state": "active_allocated",
+        "frames": segment["frames"],
+    }  # fmt: skip

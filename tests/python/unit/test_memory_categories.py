@@ -15,7 +15,7 @@ import pytest
 
 import fastprof
 from fastprof import errors
-from fastprof.analysis.memory_categories import Action, Category, MemoryProfile
+from fastprof.analysis.memory_categories import CATEGORY_ORDER, Action, Category, MemoryProfile
 from fastprof.analysis.memory_categories.origins import (
     explain_peak,
     leaks,
@@ -23,7 +23,12 @@ from fastprof.analysis.memory_categories.origins import (
     origin_of,
 )
 from fastprof.analysis.memory_categories.storages import can_categorise, read_steps
-from fastprof.analysis.memory_categories.totals import category_totals, live_at, reconcile
+from fastprof.analysis.memory_categories.totals import (
+    CategoryTotals,
+    category_totals,
+    live_at,
+    reconcile,
+)
 from fastprof.base.record_scope import RecordScope
 from fastprof.exporters.category_timeline import export_category_timeline
 from fastprof.exporters.memory_snapshot import memory_snapshot, write_snapshot
@@ -391,6 +396,15 @@ def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
     assert [profile.table.name(node.step.row) for node in profile.nodes] == ["aten::outer"]
 
 
+def test_memory_that_no_range_allocates_is_not_from_before_the_recording() -> None:
+    program = Written()
+    program.memory(SCRATCH, 64)
+    program.op("aten::neg", SCRATCH)
+    profile = MemoryProfile(program.table())
+    (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
+    assert str(origin_of(profile, scratch.index)) == "outside of any range"
+
+
 def test_curves_and_sizes_of_the_category_page() -> None:
     from fastprof.exporters.category_page import _bytes, _steps
     from fastprof.exporters.plotted_points import highest_points
@@ -440,3 +454,39 @@ def test_no_tensor_lies_in_the_memory_of_pythons_allocators() -> None:
     assert not can_categorise(python)
     with pytest.raises(fastprof.errors.ValueError, match="contains no allocations"):
         read_steps(python)
+
+
+def test_colours_of_the_category_page_are_distinct() -> None:
+    from fastprof.exporters.category_page import _COLORS
+
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in _COLORS.values())
+    assert len(set(_COLORS.values())) == len(_COLORS) == len(CATEGORY_ORDER)
+
+
+def test_areas_of_the_category_page_by_hand() -> None:
+    """900 x 320 in all, 80 to the right: bytes upwards from the bottom, one category upon the other."""
+    from fastprof.exporters.category_page import _plot
+
+    sizes = np.zeros((3, len(CATEGORY_ORDER)), np.int64)
+    sizes[:, 0], sizes[:, 1] = [100, 100, 0], [0, 60, 60]
+    text = _plot(CategoryTotals("cpu:0", np.array([0, 1_000_000, 4_000_000]), sizes))
+    first, second = re.findall('<polygon [^>]*points="([^"]*)"', text)
+    assert first.split() == [
+        "80.0,120.0", "305.0,120.0", "305.0,120.0", "980.0,120.0", "980.0,320.0",
+        "980.0,320.0", "980.0,320.0", "305.0,320.0", "305.0,320.0", "80.0,320.0",
+    ]  # fmt: skip
+    assert second.split()[:5] == [
+        "80.0,120.0",
+        "305.0,120.0",
+        "305.0,0.0",
+        "980.0,0.0",
+        "980.0,200.0",
+    ]
+    assert '<line x1="305.0" x2="305.0" y1="0" y2="320"' in text and ">peak 160 B</text>" in text
+    assert ">time in ms</text>" in text and 'text-anchor="middle">4</text>' in text
+    many = np.zeros((5000, len(CATEGORY_ORDER)), np.int64)
+    many[:, 0] = np.arange(5000) % 7
+    points = re.findall(
+        'points="([^"]*)"', _plot(CategoryTotals("cpu:0", np.arange(5000) * 1000, many))
+    )[0]
+    assert 2 * 2 * 850 < len(points.split()) <= 2 * 2 * 902  # a step for each part of the axis

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +57,7 @@ What the peak consists of
 Longest-lived temporaries (by bytes times life)
       Bytes     Life  Allocated in
   1,048,576  7.000us  step
-          1  0.001us  before the recording
+          1  0.001us  outside of any range
 
 Memory of cpu:0: peak 100 B (100 bytes) at 1.000us
 in use at the begin 0 + allocated 100 - freed 40 = 70 bytes in use at the end
@@ -70,7 +71,7 @@ Out of memory: 3 requests failed
   Requested     Time  Device  In
    64.00 MB  3.000ms  cuda:0  step at a.py(9): h
   128.00 MB  4.000ms  cuda:0  step > outer > inner
-    1.00 MB  5.000ms  cuda:0  before the recording"""
+    1.00 MB  5.000ms  cuda:0  outside of any range"""
 
 
 def test_the_whole_text() -> None:
@@ -141,3 +142,22 @@ def test_a_peak_outside_of_steps_and_one_failure_outside_of_ranges(
     peak, failed = claims_of(MemoryReport([CUDA], FAILED[2:]), monkeypatch, (0, 10))
     assert peak.text.startswith("peak of cuda:0: 14.00 MB at 2.500ms; 71 % parameter")
     assert failed.text == "1 request for memory failed; the largest: 1.00 MB of cuda:0 in no range"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "stack", "text"),
+    [
+        ((), (), "allocated before the recording"),
+        (("before the recording",), (), "allocated before the recording"),
+        (("outside of any range",), (), "allocated outside of any range"),
+        ((), ("a.py(3): f",), "allocated at a.py(3): f"),
+        (("step",), (), "allocated in step"),
+    ],
+)
+def test_a_claim_says_where_the_peak_was_allocated(
+    monkeypatch: pytest.MonkeyPatch, ranges: tuple[str, ...], stack: tuple[str, ...], text: str
+) -> None:
+    part = MemoryPart(100, 1, "", ranges, stack)
+    report = MemoryReport([dataclasses.replace(PLAIN, parts=[part])])
+    (claim,) = claims_of(report, monkeypatch)
+    assert claim.text.endswith(f"most of it, 100 B, {text}")

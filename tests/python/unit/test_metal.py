@@ -70,4 +70,5 @@ def test_log_options_are_those_of_the_header() -> None:
     body = re.search(r"enum LogOptions : uint32_t \{(.*?)\};", text, re.S)
     assert body is not None
     header = {name: 1 << int(bit) for name, bit in re.findall(r"(\w+) = 1u << (\d+)", body[1])}
-    assert header == {o.name: int(o) for o in metal.LogOptions}
+    named = {o.name: int(o) for o in metal.LogOptions if o}  # CPython 3.10 lists NONE, too
+    assert header == named

@@ -14,7 +14,16 @@ from fastprof import _core, errors
 from fastprof.base import native_numbers as numbers
 from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
+from fastprof.importers import (
+    chrome_events,
+    chrome_trace,
+    event_columns,
+    perfetto_packets,
+    perfetto_sequence,
+)
 from fastprof.importers.check_table import FIXED_WORDS
+from fastprof.importers.chrome_args import USER_SCOPE
+from fastprof.importers.perfetto_fields import InternedData
 from fastprof.model.columns import NO_PARENT, NO_PAYLOAD, EventFlag, EventKind
 from fastprof.model.sites import Site
 
@@ -34,6 +43,27 @@ COPIES: dict[str, tuple[str, type[enum.IntEnum] | type[enum.IntFlag], set[str]]]
     "detail_flag": ("payload/blocks/detail_block.hpp", numbers.DetailFlag, set()),
     "event_flag": ("capture/capture.hpp", EventFlag, set()),
     "input_bit": ("payload/op_inputs/op_inputs.hpp", numbers.InputBit, set()),
+}
+# What the importers say of the scanners' enums -> their number.
+SCANNERS = {
+    "Stop": {"other": chrome_trace.OTHER, "refused": chrome_trace.REFUSED, "more": 0},
+    "OpScope": {
+        name: event_columns._SCOPES.index(scope)
+        for name, scope in (
+            ("user", USER_SCOPE),
+            ("function", RecordScope.FUNCTION),
+            ("backward", RecordScope.BACKWARD_FUNCTION),
+        )
+    },
+    "TextKind": {
+        name: perfetto_sequence._TEXTS.index(field)
+        for name, field in (
+            ("category", InternedData.EVENT_CATEGORIES),
+            ("event_name", InternedData.EVENT_NAMES),
+            ("annotation_name", InternedData.DEBUG_ANNOTATION_NAMES),
+            ("annotation_text", InternedData.DEBUG_ANNOTATION_STRING_VALUES),
+        )
+    },
 }
 NATIVE = _core.native_numbers()
 LIMITS = NATIVE["limits"]
@@ -63,7 +93,7 @@ def test_python_has_the_same_names_and_numbers(name: str) -> None:
 
 
 def test_every_exported_enum_is_compared() -> None:
-    assert set(NATIVE) == {*COPIES, "limits"}
+    assert set(NATIVE) == {*COPIES, *SCANNERS, "limits"}
     declared = {
         value
         for value in vars(numbers).values()
@@ -71,6 +101,19 @@ def test_every_exported_enum_is_compared() -> None:
         and value.__module__ == numbers.__name__
     }  # fmt: skip
     assert declared <= {copy for _, copy, _ in COPIES.values()}
+
+
+@pytest.mark.parametrize("name", SCANNERS)
+def test_the_importers_know_the_numbers_of_the_scanners(name: str) -> None:
+    assert NATIVE[name] == SCANNERS[name]
+
+
+def test_other_copies_of_the_importers() -> None:
+    stops = perfetto_packets._OTHER, perfetto_packets._REFUSED
+    assert stops == (chrome_trace.OTHER, chrome_trace.REFUSED)
+    types = (numbers.ArgType.INT64, numbers.ArgType.FLOAT64)
+    assert types == (chrome_events._INT64, chrome_events._FLOAT64)
+    assert (event_columns._COUNTERS["C"], event_columns._COUNTERS["D"]) == types
 
 
 def test_limits_and_drop_causes() -> None:

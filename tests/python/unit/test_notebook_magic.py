@@ -227,7 +227,7 @@ def test_a_report_that_fails_does_not_hide_the_error_of_the_cell(
     ("line", "cell", "message"),
     [
         ("", None, "no statement to profile. Write %fastprof STATEMENT"),
-        ("more", "1", "unexpected text 'more' behind the options of %%fastprof"),
+        ("more", "1", "unexpected text 'more' after the options of %%fastprof"),
         ("--as 1x", "1", "--as 1x: not a name of a variable"),
         ("--as class", "1", "--as class: not a name of a variable"),
         ("--height 99", "1", "invalid --height 99. Use at least 100 pixels"),

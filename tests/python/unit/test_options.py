@@ -206,7 +206,9 @@ def test_native_frames_need_stacks_and_a_machine_that_has_them(
 
 def test_values_of_the_wrong_kind() -> None:
     for wrong in ("yes", 3, object()):
-        with pytest.raises(errors.ValueError, match="python_calls is True, False or a CallFilter"):
+        with pytest.raises(
+            errors.ValueError, match="python_calls must be True, False or a CallFilter"
+        ):
             options(python_calls=wrong)
     for wrong_counters in ("cycles", [1]):
         with pytest.raises(errors.ValueError, match="counters must be a list of names"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from perfetto_encoder import encode, encode_trace, varint
 from perfetto_scenario import (
@@ -410,3 +411,82 @@ def test_times_of_64_bits_are_converted_natively(reading: int, unit_ns: int, sim
     conversion = found.conversion(key)
     edges = (-(1 << 63), (1 << 63) - 1)
     assert conversion == ((unit_ns, True, reading * unit_ns, *edges, 0) if simple else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({"uint_value": 2**63 - 1}, 2**63 - 1),
+        ({"string_value": "0x7f00ff"}, 0x7F00FF),
+        ({"string_value": "ff"}, 0xFF),
+        ({"string_value": "0x7fffffffffffffff"}, 2**63 - 1),  # 18 characters
+        ({"string_value": "0x00000000000000001"}, 0),  # longer than any address
+        ({"string_value": "xyz"}, 0),
+        ({"bool_value": True}, 0),
+        ({"double_value": 1.5}, 0),
+    ],
+)
+def test_addresses_of_memory_records(tmp_path: Path, given: dict[str, Any], address: int) -> None:
+    numbers = {"Bytes": -64, "Total Allocated": 5, "Total Reserved": 9}
+    annotations = [{"name": n, "int_value": v} for n, v in numbers.items()]
+    annotations += [{"name": "Addr", **given}, {"name": "Allocator", "string_value": "mine"}]
+    records = [
+        event(5, INSTANT, name, debug_annotations=annotations)
+        for name in ("[memory]", "[OutOfMemory]")
+    ]
+    table = load(tmp_path, encode_trace(records))
+    words, at = table.payload_words, table.column("payload")
+    assert words is not None
+    assert table.column("kind").tolist() == [EventKind.MEMORY, EventKind.OUT_OF_MEMORY]
+    assert words[at[0] : at[0] + 4].view(np.int64).tolist() == [address, -64, 5, 9]
+    assert words[at[1] : at[1] + 3].view(np.int64).tolist() == [-64, 5, 9]
+    assert [site.function for site in table.sites] == ["mine", "mine"]
+
+
+def test_a_memory_record_without_its_size_is_a_mark(tmp_path: Path) -> None:
+    for value in ({"string_value": "64"}, {"double_value": 64.0}):
+        annotations = [{"name": "Bytes", **value}]
+        table = load(
+            tmp_path, encode_trace([event(5, INSTANT, "[memory]", debug_annotations=annotations)])
+        )
+        assert table.column("kind").tolist() == [EventKind.MARK]
+
+
+def test_times_of_older_traces_are_those_of_the_monotonic_clock(tmp_path: Path) -> None:
+    """Before a snapshot relates that clock to the trace's, they are taken as they are."""
+    packets = [
+        state(thread_descriptor={"pid": 7, "tid": 71, "reference_timestamp_us": 1}),
+        event(None, INSTANT, "delta", sequence_flags=NEEDED, timestamp_delta_us=2),
+        event(None, INSTANT, "absolute", sequence_flags=NEEDED, timestamp_absolute_us=20),
+    ]
+    assert slices(load(tmp_path, encode_trace(packets))) == [
+        (3000, 0, "delta", ""), (20_000, 0, "absolute", ""),
+    ]  # fmt: skip
+    related = [clocks((6, 1_000_000), (3, 5)), *packets]
+    assert slices(load(tmp_path, encode_trace(related))) == [
+        (1_002_995, 0, "delta", ""), (1_019_995, 0, "absolute", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["first"], "first"),
+        ([""], ""),
+        (["", "late"], "late"),
+        (["first", ""], "first"),  # a descriptor without a name keeps the name
+        (["first", "second"], "second"),
+    ],
+)
+def test_names_of_processes_of_older_traces(
+    tmp_path: Path, names: list[str], expected: str
+) -> None:
+    packets = [
+        {
+            "trusted_packet_sequence_id": 1,
+            "process_descriptor": {"pid": 7, **({"process_name": n} if n else {})},
+        }
+        for n in names
+    ]
+    table = load(tmp_path, encode_trace([*packets, event(5, INSTANT, "a")]))
+    assert (table.pid, table.process_name) == (7, expected)

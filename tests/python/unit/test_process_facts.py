@@ -54,7 +54,7 @@ def test_a_folder_of_processes(tmp_path: Path) -> None:
     assert table.t0_ns == first < second
     (problem,) = metadata["problems"]
     assert "3-0.shard cannot be read" in problem
-    with pytest.raises(fastprof.errors.FormatError, match="without the records of a process "):
+    with pytest.raises(fastprof.errors.FormatError, match="contains no records of a process "):
         fastprof.recover(folder, max_bytes=1)
     (tmp_path / "empty").mkdir()
     with pytest.raises(fastprof.errors.FormatError, match=r"process\. Use the folder"):

@@ -22,7 +22,9 @@ def functions() -> list[Any]:
     """Return the functions that start processes, and the references that subprocess holds."""
     return [
         _posixsubprocess.fork_exec,
-        subprocess._fork_exec,  # type: ignore[attr-defined]
+        getattr(
+            subprocess, "_fork_exec", _posixsubprocess.fork_exec
+        ),  # CPython 3.10 has no reference
         os.posix_spawn,
         os.posix_spawnp,
     ]

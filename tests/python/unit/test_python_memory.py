@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bytearrays import MORE_BYTES, OF_BYTEARRAY
 
 import fastprof
 from fastprof import _core
 from fastprof.analysis import memory_report
 from fastprof.analysis.memory_blocks import memory_blocks
 
-LARGE = 300_000  # bytes of a bytearray, which takes one more
-# The domain of a bytearray's memory. CPython 3.13 changed it.
-OF_BYTEARRAY = "python:mem" if sys.version_info >= (3, 13) else "python:object"
+LARGE = 300_000  # bytes of a bytearray
 
 
 def sizes_of(prof: Any, device: str, least: int = 100_000) -> list[int]:
@@ -38,7 +37,11 @@ def test_allocations_and_frees_are_records_of_their_domain_and_range() -> None:
         with fastprof.record_function("freed"):
             bytearray(2 * LARGE)
     assert len(kept) == LARGE
-    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1, 2 * LARGE + 1, -2 * LARGE - 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [
+        LARGE + MORE_BYTES,
+        2 * LARGE + MORE_BYTES,
+        -2 * LARGE - MORE_BYTES,
+    ]
     report = memory_report(prof, OF_BYTEARRAY).devices[0]
     assert report.parts[0].ranges == ("freed",)
     assert "test_python_memory" in report.parts[0].stack[0]
@@ -99,12 +102,12 @@ def test_a_failed_request_is_a_visible_row() -> None:
     ):
         bytearray(1 << 60)
     (failure,) = memory_report(prof).failures
-    assert (failure.device, failure.size_bytes) == (OF_BYTEARRAY, (1 << 60) + 1)
+    assert (failure.device, failure.size_bytes) == (OF_BYTEARRAY, (1 << 60) + MORE_BYTES)
     assert failure.ranges == ("too much",)
     assert "[OutOfMemory]" in prof.key_averages().table()
     assert "Out of memory: 1 requests failed" in memory_report(prof).text()
     assert any(
-        event["action"] == "oom" and event["size"] == (1 << 60) + 1
+        event["action"] == "oom" and event["size"] == (1 << 60) + MORE_BYTES
         for trace in prof.memory_snapshot("python")["device_traces"]
         for event in trace
     )
@@ -132,10 +135,15 @@ def test_nested_profiles_share_the_hooks() -> None:
             second = bytearray(LARGE + 5)
             del first
         third = bytearray(LARGE + 9)
-    assert sizes_of(inner, OF_BYTEARRAY) == [LARGE + 6, -LARGE - 1]
-    assert sizes_of(outer, OF_BYTEARRAY) == [LARGE + 1, LARGE + 6, -LARGE - 1, LARGE + 10]
+    assert sizes_of(inner, OF_BYTEARRAY) == [LARGE + 5 + MORE_BYTES, -LARGE - MORE_BYTES]
+    assert sizes_of(outer, OF_BYTEARRAY) == [
+        LARGE + MORE_BYTES,
+        LARGE + 5 + MORE_BYTES,
+        -LARGE - MORE_BYTES,
+        LARGE + 9 + MORE_BYTES,
+    ]
     (blocks,) = (b for b in memory_blocks(inner.event_table) if b.device == OF_BYTEARRAY)
-    assert blocks.sums().in_use_at_begin >= LARGE + 1  # its free shows it
+    assert blocks.sums().in_use_at_begin >= LARGE + MORE_BYTES  # its free shows it
     assert len(second) + len(third) == 2 * LARGE + 14
 
 
@@ -149,7 +157,7 @@ def test_tracemalloc_started_before_goes_on_below() -> None:
         assert tracemalloc.get_traced_memory()[0] >= LARGE
     finally:
         tracemalloc.stop()
-    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + MORE_BYTES]
 
 
 def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
@@ -164,7 +172,7 @@ def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
         tracemalloc.stop()
     with fastprof.profile(python_memory=True) as again:
         bytearray(LARGE + 1)
-    assert sizes_of(again, OF_BYTEARRAY) == [LARGE + 2, -LARGE - 2]
+    assert sizes_of(again, OF_BYTEARRAY) == [LARGE + 1 + MORE_BYTES, -LARGE - 1 - MORE_BYTES]
     assert len(kept) == LARGE
 
 
@@ -180,14 +188,14 @@ def test_an_allocator_that_was_taken_away_is_reported() -> None:
     assert any(
         "python_memory" in str(w.message) or "memory of Python" in str(w.message) for w in caught
     )
-    assert sizes_of(prof, OF_BYTEARRAY)[:2] == [LARGE + 1, -LARGE - 1]
+    assert sizes_of(prof, OF_BYTEARRAY)[:2] == [LARGE + MORE_BYTES, -LARGE - MORE_BYTES]
 
 
 def test_data_of_numpy_come_from_malloc_and_are_not_seen() -> None:
     with fastprof.profile(python_memory=True) as prof:
         array = np.zeros(10 * LARGE, np.uint8)
         buffer = np.frombuffer(bytearray(LARGE), np.uint8)  # memory of Python's
-    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + MORE_BYTES]
     assert array.nbytes + buffer.nbytes == 11 * LARGE
 
 
@@ -198,9 +206,9 @@ def test_a_snapshot_of_a_running_profile_leaves_its_own_work_out() -> None:
         second = prof.memory_snapshot(OF_BYTEARRAY)
         more = bytearray(LARGE)
     sizes = [[s["total_size"] for s in one["segments"]] for one in (first, second)]
-    assert sizes[0].count(LARGE + 1) == sizes[1].count(LARGE + 1) == 1
+    assert sizes[0].count(LARGE + MORE_BYTES) == sizes[1].count(LARGE + MORE_BYTES) == 1
     assert len(sizes[1]) - len(sizes[0]) < 50
-    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1, LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + MORE_BYTES, LARGE + MORE_BYTES]
     assert len(kept) == len(more)
 
 
@@ -220,6 +228,7 @@ FORK = """
     import os, sys, warnings, fastprof
     from fastprof.analysis.memory_blocks import memory_blocks
     warnings.simplefilter("ignore")
+    more_bytes = int(sys.argv[1])
     prof = fastprof.profile(python_memory=True)
     prof.start()
     kept = bytearray(300_000)
@@ -229,7 +238,7 @@ FORK = """
         with fastprof.profile(python_memory=True) as own:
             bytearray(400_000)
         sizes = [s for b in memory_blocks(own.event_table) for s in b.record_bytes.tolist() if abs(s) > 200_000]
-        os._exit(0 if sizes == [400_001, -400_001] else 1)
+        os._exit(0 if sizes == [400_000 + more_bytes, -400_000 - more_bytes] else 1)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     prof.stop()
     sizes = [s for b in memory_blocks(prof.event_table) for s in b.record_bytes.tolist() if abs(s) > 200_000]
@@ -239,7 +248,7 @@ FORK = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_starts_anew() -> None:
-    assert run(FORK).strip() == "0 [300001]"
+    assert run(FORK, str(MORE_BYTES)).strip() == f"0 [{LARGE + MORE_BYTES}]"
 
 
 EXIT = """

@@ -13,7 +13,9 @@ from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
 from fastprof.model.table import CodedColumn, EventFlag, EventTable, Site
-from fastprof.views import EventList, FunctionEvent
+from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
+from fastprof.views.measures import EventViewError, device_metric_name
+from fastprof.views.render import SORT_KEYS, sorted_rows
 
 
 def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
@@ -325,3 +327,169 @@ def test_the_column_that_rows_are_sorted_by_stays_longest(key: str, header: str)
     lines = wide_list().table(max_width=50, sort_by=key).splitlines()
     left_out = lines[-1].removeprefix("Left out for want of width: ").split(", ")
     assert header not in left_out and len(left_out) >= 5
+
+
+def words_of(text: str, line: int) -> list[str]:
+    """Return the cells of a line of a table; headers may be wider than their columns, as in PyTorch."""
+    return re.split(" {2,}", text.splitlines()[line].strip())
+
+
+TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+
+
+@pytest.mark.parametrize(
+    ("event_fields", "list_options", "expected"),
+    [
+        ({}, {}, [*TIMES, "# of Calls"]),
+        ({"cpu_memory_usage": 8}, {}, [*TIMES, "# of Calls"]),
+        ({}, {"profile_memory": True}, [*TIMES, "CPU Mem", "Self CPU Mem", "# of Calls"]),
+        (
+            {"device_memory_usage": 8, "use_device": "cuda"},
+            {"profile_memory": True, "use_device": "cuda"},
+            [*TIMES, "CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem", "# of Calls"],
+        ),
+        (
+            {"device_memory_usage": -8, "use_device": "cuda"},
+            {"profile_memory": True, "use_device": "cuda"},
+            [*TIMES, "CPU Mem", "Self CPU Mem", "# of Calls"],
+        ),
+        ({"node_id": 0}, {}, [*TIMES, "# of Calls", "Node ID"]),
+        ({"node_id": -1}, {}, [*TIMES, "# of Calls"]),
+        ({"input_shapes": [[1]]}, {}, [*TIMES, "# of Calls", "Input Shapes"]),
+        ({"input_shapes": []}, {}, [*TIMES, "# of Calls"]),
+        ({"overload_name": "out"}, {}, ["Overload Name", *TIMES, "# of Calls"]),
+        ({"overload_name": ""}, {}, [*TIMES, "# of Calls"]),
+        ({"stack": []}, {}, [*TIMES, "# of Calls"]),
+        ({"flops": 5}, {}, [*TIMES, "# of Calls"]),
+        ({"flops": 5}, {"with_flops": True}, [*TIMES, "# of Calls", "Total FLOPs"]),
+    ],
+)
+def test_columns_by_what_is_known(
+    event_fields: dict[str, Any], list_options: dict[str, Any], expected: list[str]
+) -> None:
+    events = EventList([event("a", 0, 10, **event_fields)], **list_options)
+    assert words_of(events.table(), 1) == ["Name", *expected]
+
+
+def test_every_column_of_a_device() -> None:
+    op = event(
+        "op",
+        0,
+        1000,
+        use_device="cuda",
+        cpu_memory_usage=2048,
+        device_memory_usage=3 << 20,
+        node_id=4,
+    )
+    op.append_kernel("k", 0, 300.0)
+    kernel = event("k", 100, 400, device_type=DeviceType.CUDA, use_device="cuda")
+    events = EventList([op, kernel], use_device="cuda", profile_memory=True)
+    text = events.table()
+    columns = zip(*(words_of(text, line) for line in (1, 3, 4)), strict=True)
+    assert {header: [first, second] for header, first, second in columns} == {
+        "Name": ["op", "k"],
+        "Self CPU %": ["100.00%", "0.00%"],
+        "Self CPU": ["1.000ms", "0.000us"],
+        "CPU total %": ["100.00%", "0.00%"],
+        "CPU total": ["1.000ms", "0.000us"],
+        "CPU time avg": ["1.000ms", "0.000us"],
+        "Self CUDA": ["300.000us", "300.000us"],
+        "Self CUDA %": ["100.00%", "100.00%"],
+        "CUDA total": ["300.000us", "300.000us"],
+        "CUDA time avg": ["300.000us", "300.000us"],
+        "CPU Mem": ["2.00 KB", "0 B"],
+        "Self CPU Mem": ["2.00 KB", "0 B"],
+        "CUDA Mem": ["3.00 MB", "0 B"],
+        "Self CUDA Mem": ["3.00 MB", "0 B"],
+        "# of Calls": ["1", "1"],
+        "Node ID": ["4", "-1"],
+    }
+    assert text.splitlines()[-2:] == [
+        "Self CPU time total: 1.000ms", "Self CUDA time total: 300.000us",
+    ]  # fmt: skip
+
+
+def test_averages_are_by_call_and_async_shares_are_0() -> None:
+    events = EventList([event("a", 0, 10), event("a", 20, 50), event("b", 0, 40, is_async=True)])
+    text = events.key_averages().table()
+    rows = [
+        [c.strip() for c in column_of(text, header)]
+        for header in ("Name", "CPU time avg", "CPU total %")
+    ]
+    assert rows == [["a", "b"], ["20.000us", "40.000us"], ["100.00%", "0"]]
+
+
+@pytest.mark.parametrize("device", ["device", "cuda", "xpu", "privateuse1"])
+def test_every_spelling_of_a_device_sorts_alike(device: str) -> None:
+    ops = [event(name, i, i + 1, use_device="cuda", id=i) for i, name in enumerate("abc")]
+    for op, (own, memory) in zip(ops, ((2.0, 30), (3.0, 10), (1.0, 20)), strict=True):
+        op.append_kernel("k", 0, own)
+        op.device_memory_usage = memory
+    frame = EventList(ops, use_device="cuda")._frame()
+    for key in ("{}_time_total", "self_{}_time_total", "{}_time"):
+        assert sorted_rows(frame, key.format(device)).tolist() == [1, 0, 2]
+    for key in ("{}_memory_usage", "self_{}_memory_usage"):
+        assert sorted_rows(frame, key.format(device)).tolist() == [0, 2, 1]
+        assert key.format(device) in SORT_KEYS
+    assert device_metric_name(f"self_{device}_time_total") == "self_device_time_total"
+
+
+def test_sort_keys_are_listed_once() -> None:
+    assert len(SORT_KEYS) == len(set(SORT_KEYS)) and SORT_KEYS[0] == "key"
+    assert {"count", "cpu_time", "flops_per_s", "self_xpu_memory_usage"} <= set(SORT_KEYS)
+    assert not any(key.startswith("cpu") and "xpu" in key for key in SORT_KEYS)
+
+
+def test_derived_values_of_events() -> None:
+    average = EventList([event("a", 0, 4, flops=8), event("a", 10, 16, flops=2)]).key_averages()[0]
+    assert (average.cpu_time, average.cpu_time_str, average.cpu_time_total_str) == (
+        5.0,
+        "5.000us",
+        "10.000us",
+    )
+    assert average.flops_per_s == pytest.approx(1e6)
+    average.flops = 0
+    assert average.flops_per_s == 0.0
+    tiny = event("a", 0, 0.5, flops=3)
+    assert tiny.flops_per_s == pytest.approx(6e6)
+    assert event("a", 5, 5, flops=3).flops_per_s == event("a", 5, 4, flops=3).flops_per_s == 0.0
+    average.count = 0
+    assert average.cpu_time == average.device_time == 0.0
+
+
+def test_only_devices_with_activities_have_device_time() -> None:
+    known = "CUDA, HIP, HPU, MPS, MTIA, Metal, PrivateUse1, XPU"
+    for kind in DeviceType:
+        activity = event("k", 0, 5, device_type=kind, use_device="cuda")
+        if kind == DeviceType.CPU:
+            assert activity.device_time_total == activity.self_device_time_total == 0
+        elif kind.name in known.split(", "):
+            assert activity.device_time_total == activity.self_device_time_total == 5.0
+        else:
+            for name in ("device_time_total", "self_device_time_total"):
+                with pytest.raises(EventViewError) as failed:
+                    getattr(activity, name)
+                assert str(failed.value) == (
+                    f"events of DeviceType.{kind.name} have no device time; those of {known} do"
+                )
+
+
+def test_totals_of_averages_and_their_text() -> None:
+    first, second = event("a", 0, 10, flops=None), event("a", 20, 50, flops=6)
+    average = FunctionEventAvg()
+    for each, flops in ((first, 0), (second, 6), (first, 6), (second, 12)):
+        average += each
+        assert average.flops == flops
+    assert (average.count, average.cpu_time_total, average.cpu_time) == (4, 80.0, 20.0)
+    assert repr(average) == (
+        "<FunctionEventAvg key=a self_cpu_time=80.000us cpu_time=20.000us  self_cuda_time=0.000us "
+        "cuda_time=0.000us input_shapes=None cpu_memory_usage=0 cuda_memory_usage=0>"
+    )
+    average.use_device = "xpu"
+    assert "self_xpu_time=0.000us xpu_time=0.000us" in repr(average)
+    for other, text in (
+        (3, "cannot add a int to an average"),
+        (event("b", 0, 1), "cannot add 'b' to the average of 'a'"),
+    ):
+        with pytest.raises(EventViewError, match=text):
+            average.add(other)

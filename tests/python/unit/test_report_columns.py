@@ -13,7 +13,7 @@ from trace_tables import T0
 import fastprof
 from fastprof import record_function
 from fastprof.model.columns import CodedColumn
-from fastprof.model.table import EventFlag, EventKind, EventTable
+from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable
 from fastprof.report.packing import Packer
 from fastprof.views import EventList
 
@@ -157,7 +157,8 @@ def test_values_that_take_too_much_room_are_left_out(
     (column,) = data.text("values")["columns"]
     assert column["values"] == ["[[1]]"]  # a further one would exceed 9 characters
     assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
-    assert "input shapes of 3 rows are not in this report (the longest 1 are)" in data.head["notes"]
+    note = "input shapes of 3 rows are not in this report; those of 2 rows are"
+    assert note in data.head["notes"]
 
 
 def test_marks_of_several_lanes(tmp_path: Path) -> None:
@@ -190,3 +191,24 @@ def test_empty_values_are_not_in_the_page(tmp_path: Path) -> None:
     assert column["values"] == ["[[1]]", "[[2]]"]
     assert data.block("values")["input_shapes"].tolist() == [0, 1, 0, 2, 1]
     assert not any("not in this report" in note for note in data.head["notes"])
+
+
+def test_memory_and_device_times_of_rows(tmp_path: Path) -> None:
+    columns = {
+        "cpu_memory_usage": [10, -30],
+        "device_memory_usage": [5, 8],
+        "parent": [-1, 0],
+        "device_type": [0, 0],
+    }
+    kernels = KernelTable(
+        np.array([0, 1]), np.array([0, 0]), np.array([0, 0]), np.array([700, 200]), ["k"]
+    )
+    table = made([(0, 100, 0, 0), (20, 30, 1, 0)], columns=columns)
+    table = table.with_columns(kernels=kernels)
+    numbers = written(EventList.from_table(table, use_device="cuda"), tmp_path).block("numbers")
+    assert numbers["cpu_memory_usage"].tolist() == [10, -30]
+    assert numbers["self_cpu_memory_usage"].tolist() == [40, -30]
+    assert numbers["device_memory_usage"].tolist() == [5, 8]
+    assert numbers["self_device_memory_usage"].tolist() == [-3, 8]
+    assert numbers["device_ns"].tolist() == [900, 200]
+    assert numbers["self_device_ns"].tolist() == [700, 200]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fastprof.base.device_type import DeviceType
+from fastprof import errors
+from fastprof.base.device_type import DeviceType, as_device_type
 
 
 def theirs(name: str, *, kind: str = "DeviceType", module: str = "torch._C._autograd") -> Any:
@@ -38,3 +39,11 @@ def test_what_a_member_equals(other: Any, equal: bool) -> None:
 def test_hashes_are_those_of_the_numbers() -> None:
     assert hash(DeviceType.CUDA) == hash(int(DeviceType.CUDA))
     assert len({DeviceType.CUDA, DeviceType.CUDA, DeviceType.CPU}) == 2
+
+
+@pytest.mark.parametrize("value", [99, -1, "toaster", theirs("CUDA")])
+def test_an_unknown_device_type_is_an_error_that_lists_the_known_ones(value: Any) -> None:
+    if not isinstance(value, (int, str)):
+        value.value = 77
+    with pytest.raises(errors.ValueError, match=r"unknown device type .*CPU \(0\), CUDA \(1\)"):
+        as_device_type(value)

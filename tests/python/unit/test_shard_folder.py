@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from fastprof import errors
+from fastprof import _core, errors
 from fastprof.profiler.child import options_for_children
 from fastprof.record import shard_folder
 from fastprof.record.own_descriptor import OwnDescriptor
@@ -156,15 +156,17 @@ def test_shared_memory_is_used_if_it_has_room(
         (tmp_path / "file", 1, False),
         (tmp_path / "absent", 1, False),
     ):
-        monkeypatch.setattr(shard_folder, "_SHARED_MEMORY", str(folder))
-        monkeypatch.setattr(shard_folder, "_ROOM", room)
+        monkeypatch.setattr(_core, "folder_in_memory", lambda folder=folder: str(folder))
+        monkeypatch.setattr(shard_folder, "_MIN_FREE_BYTES", room)
         assert shard_folder._shared_memory() == (str(folder) if used else None)
+    monkeypatch.setattr(_core, "folder_in_memory", lambda: None)  # macOS has none
+    assert shard_folder._shared_memory() is None
     facts = os.statvfs(tmp_path)
-    monkeypatch.setattr(shard_folder, "_SHARED_MEMORY", str(tmp_path))
+    monkeypatch.setattr(_core, "folder_in_memory", lambda: str(tmp_path))
     monkeypatch.setattr(os, "statvfs", lambda path: facts)
     for missing in (0, 1):
         room = facts.f_bavail * facts.f_frsize + missing
-        monkeypatch.setattr(shard_folder, "_ROOM", room)
+        monkeypatch.setattr(shard_folder, "_MIN_FREE_BYTES", room)
         assert (shard_folder._shared_memory() is None) == bool(missing)
 
 

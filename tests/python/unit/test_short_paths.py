@@ -35,3 +35,12 @@ def test_the_working_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     assert shorten_paths(f"{os.getcwd()}/a/b.py(1): f") == "a/b.py(1): f"
     assert shorten_paths("/elsewhere/b.py(1): f", "/") == "/elsewhere/b.py(1): f"
+
+
+def test_a_working_folder_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for text in ("/srv/u/train.py(12): step", "XX/srv/u/train.py(12): step"):
+        assert shorten_paths(text) == text

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from made_events import event
 
-from fastprof import EventTable, Site, Track, errors
+from fastprof import EventTable, Site, SiteTable, Track, errors
 from fastprof.analysis.evaluation import BasicEvaluation, EventKey, _standard, _without
 from fastprof.analysis.tree_events import LazyRows, TreeEvent, roots_of
 from fastprof.decode.op_columns import _Field, _Joined
@@ -242,7 +242,7 @@ def test_errors_of_tables() -> None:
         table.column("colour")
     with pytest.raises(KeyError, match=r"no column parent\. Compute it with EventTree\.of"):
         table.column("parent")
-    with pytest.raises(errors.ValueError, match="coded column 'stack' has 2 rows, not 1"):
+    with pytest.raises(errors.ValueError, match="coded column 'stack' has 2 rows, expected 1"):
         EventTable(columns, sites=[Site("a")], coded={"stack": CodedColumn.encode([None, None])})
     assert repr(table) == "<EventTable rows=1 sites=1 tracks=0 columns=start_ns,end_ns,site,track>"
     more = table.with_columns({"node_id": [3]}, coded={"stack": CodedColumn.encode([None])})
@@ -281,3 +281,13 @@ def test_names_and_stack_entries_that_are_left_out() -> None:
     assert (table["_Z3addii"], table["i"], dict(table)) == (
         "add(int, int)", "i", {"_Z3addii": "add(int, int)", "i": "i"},
     )  # fmt: skip
+
+
+def test_an_unknown_field_of_sites_names_the_known_ones() -> None:
+    known = "category, file, function, line, color, mask, kind, scope, arg_names, arg_types, device_type, device_index"
+    for field in ("colour", "name"):
+        with pytest.raises(errors.ValueError) as failed:
+            SiteTable(["a"], **{field: ["b"]})
+        assert str(failed.value) == f"unknown site field {field!r}. Use one of {known}."
+    with pytest.raises(errors.ValueError, match="'file' has 1 values for 2 sites"):
+        SiteTable(["a", "b"], file=["f"])

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,3 +154,14 @@ def test_damaged_pages_are_read_or_refused(tmp_path: Path) -> None:
         except errors.FormatError as error:
             messages.append(str(error))
     assert messages and all(str(path) in message for message in messages)
+
+
+def test_a_copy_that_cannot_be_written_is_an_error_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.sqlite.gz"
+    made(tmp_path / "t.sqlite", "CREATE TABLE t(a INTEGER)", rows=[(1,)])
+    path.write_bytes(gzip.compress((tmp_path / "t.sqlite").read_bytes()))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(errors.IoError, match=r"cannot copy .*t\.sqlite\.gz.*TMPDIR"):
+        read(path, True, "a")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from trace_tables import every_column_table
 
+from fastprof import errors
 from fastprof.model.columns import COLUMNS
 from fastprof.model.table import (
     CodedColumn,
@@ -17,6 +18,8 @@ from fastprof.model.table import (
     Site,
     Track,
 )
+from fastprof.model.tree import EventTree
+from fastprof.views.frame import EventFrame
 
 
 def small_table(**extra: object) -> EventTable:
@@ -218,3 +221,76 @@ def test_the_size_of_a_table_is_that_of_its_arrays() -> None:
     assert table.nbytes == columns + codes + table.payload_words.nbytes
     bare = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
     assert bare.nbytes == sum(column.nbytes for column in bare.to_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "category", "unfinished"),
+    [
+        (None, [1, 1], "", 0),
+        (None, [0, 1], "", 1),
+        (None, [0, 0], "", 2),
+        ([EventKind.RANGE, EventKind.ASYNC_RANGE], [0, 2], "", 2),
+        ([EventKind.RANGE, EventKind.MARK], [0, 0], "", 1),
+        ([EventKind.MARK, EventKind.MEMORY], [0, 0], "", 0),
+        ([EventKind.COUNTER, EventKind.ASYNC_RANGE], [0, 5], "", 0),
+        (None, [0, 0], "task_lifetime", 1),
+    ],
+)
+def test_ranges_that_were_open_at_the_end(
+    kind: list[int] | None, flags: list[int], category: str, unfinished: int
+) -> None:
+    """Bit 0 of the flags says that a row has ended; instants have no end, and tasks do not count."""
+    columns = {"start_ns": [0, 1], "end_ns": [5, 6], "site": [0, 1], "flags": flags}
+    if kind is not None:
+        columns["kind"] = kind
+    assert (
+        EventTable(columns, sites=[Site("a", category=category), Site("b")]).unfinished
+        == unfinished
+    )
+    del columns["flags"]
+    assert EventTable(columns, sites=[Site("a"), Site("b")]).unfinished == 0
+    empty = EventTable({"start_ns": [], "end_ns": [], "site": [], "flags": []}, sites=[])
+    assert empty.unfinished == 0
+
+
+def test_keys_alone_have_no_times() -> None:
+    tree = EventTree.of(small_table())
+    frame = EventFrame.from_tree(tree, None, None, times=False)
+    assert frame.cpu_time_total.tolist() == frame.self_cpu_time_total.tolist() == [0] * 5
+    assert frame.has_parent.tolist() == [False] * 5 and frame.flops is None
+    whole = EventFrame.from_tree(tree, None, None)
+    assert whole.cpu_time_total.tolist() == [10, 3, 1, 4, 10]
+    assert whole.self_cpu_time_total.tolist() == [3, 2, 1, 4, 10]
+
+
+def test_kernels_of_a_table_without_parents_follow_their_rows() -> None:
+    columns = {"start_ns": [0, 1, 2, 3], "end_ns": [9, 9, 9, 9], "site": [0, 0, 0, 0]}
+    kernels = KernelTable(
+        np.array([0, 2, 2, 3]),
+        np.array([0, 1, 2, 3]),
+        np.zeros(4, int),
+        np.array([5, 6, 7, 8]),
+        list("abcd"),
+    )
+    table = EventTable(columns, sites=[Site("op")], kernels=kernels)
+    for rows, found in (
+        ([2, 3], [(0, 6), (0, 7), (1, 8)]),
+        ([3, 2], [(0, 8), (1, 6), (1, 7)]),
+        ([1], []),
+        (slice(1, 4), [(1, 6), (1, 7), (2, 8)]),
+        (np.array([True, False, False, True]), [(0, 5), (1, 8)]),
+    ):
+        part = table[rows].kernels
+        assert part is not None
+        assert list(zip(part.row.tolist(), part.duration_ns.tolist(), strict=True)) == found
+    assert table[:].kernels is kernels
+
+
+def test_unknown_coded_columns_are_refused() -> None:
+    with pytest.raises(errors.ValueError, match=r"unknown coded column 'colour'\. Use one of "):
+        small_table_with({"colour": CodedColumn.encode(["a"] * 5)})
+
+
+def small_table_with(coded: dict[str, CodedColumn]) -> EventTable:
+    whole = small_table()
+    return EventTable(whole.to_dict(), sites=whole.sites, coded=coded)

@@ -21,6 +21,11 @@ from task_trees import check_tasks, ranges_by_track, rows_of
 import fastprof
 from fastprof import record_function
 
+# CPython 3.15 warns of them, and counts the thread that readies memory (fastprof-fault).
+FORKS_BESIDE_THREADS = pytest.mark.filterwarnings(
+    *(["ignore:This process .* is multi-threaded"] if sys.version_info >= (3, 15) else [])
+)
+
 
 async def work(name: str, steps: int = 3) -> None:
     for step in range(steps):
@@ -153,6 +158,7 @@ def test_a_backing_file_is_recovered_with_its_tasks(tmp_path: Path) -> None:
     assert rows_of(table, "task_await")
 
 
+@FORKS_BESIDE_THREADS
 def test_a_followed_child_has_tasks() -> None:
     with fastprof.profile(follow_children=True) as profile:
         asyncio.run(both())
@@ -178,6 +184,7 @@ def test_a_followed_child_has_tasks() -> None:
     assert {"a0", "a1", "b0", "b1"} <= set(of_child)
 
 
+@FORKS_BESIDE_THREADS
 def test_a_fork_inside_a_task() -> None:
     async def main() -> None:
         with record_function("around"):

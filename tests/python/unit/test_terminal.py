@@ -23,6 +23,7 @@ import fastprof
 from fastprof import EventList, EventTable, Site, Track, errors
 from fastprof.base.text_style import TextStyle, cut_to_width, text_width
 from fastprof.cli.screen import Screen
+from fastprof.views.path_tree import path_tree
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 LIMIT_S = 60
@@ -218,6 +219,28 @@ def test_several_processes_async_ranges_and_devices_have_headings() -> None:
     assert rows["kernel"][0] == "5.000us" and rows["request"][0] == "9.000us"
 
 
+@pytest.mark.parametrize(
+    ("processes", "heads"),
+    [
+        (None, ["pid 10 main", "pid 11", "pid 12"]),
+        ([{"pid": 11, "name": "worker"}], ["pid 10 main", "pid 11 worker", "pid 12"]),
+        ([{"pid": 10, "name": "named"}, {"pid": 12}], ["pid 10 named", "pid 11", "pid 12"]),
+        ([3, "pid", ["pid"], None, {"name": "x"}, {"pid": 12, "name": "y"}], ["pid 10 main", "pid 11", "pid 12 y"]),
+        ((), ["pid 10 main", "pid 11", "pid 12"]),
+    ],
+)  # fmt: skip
+def test_headings_of_processes_have_their_names(processes: Any, heads: list[str]) -> None:
+    """Also of a file that says something else than processes."""
+    table = EventTable(
+        {"start_ns": [0, 0, 0, 0], "end_ns": [3, 2, 1, 9], "site": [0] * 4, "track": [0, 1, 2, 0],
+         "device_type": [0, 0, 0, 99]},
+        sites=[Site("a")], tracks=[Track(i, 10 + i) for i in range(3)], pid=10, process_name="main",
+        metadata={} if processes is None else {"processes": processes},
+    )  # fmt: skip
+    names = [node.name for node in path_tree(EventList.from_table(table), visible=True)]
+    assert names == [*heads, "[device99]"]
+
+
 def test_a_deep_recursion_is_a_tree_too() -> None:
     depth = 3000
     table = EventTable(
@@ -337,14 +360,14 @@ def test_widths_of_screens(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "get_terminal_size", lambda number, size=size: size)
         assert terminal_width(stream) == width
     assert terminal_width(None) is terminal_width(Stream(False)) is terminal_width(object()) is None  # type: ignore[arg-type]
-    assert Screen(40).some_width == 40 and Screen().some_width == 123
+    assert Screen(40).width_or_default == 40 and Screen().width_or_default == 123
     monkeypatch.delenv("COLUMNS")
 
     def fail(number: int = 0) -> None:
         raise OSError
 
     monkeypatch.setattr(os, "get_terminal_size", fail)
-    assert terminal_width(stream) is None and Screen().some_width == 80
+    assert terminal_width(stream) is None and Screen().width_or_default == 80
 
 
 def test_pagers(

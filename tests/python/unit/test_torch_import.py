@@ -133,7 +133,7 @@ def test_a_profile_that_starts_inside_an_import(run) -> None:  # type: ignore[no
         import torch
         wait_until_begun()
         torch.p.stop()
-        print(begun, "being imported (torch)" in torch.p.missing["torch_ops"])
+        print(begun, "torch was being imported" in torch.p.missing["torch_ops"])
     """
     assert run(code, INSIDE=inside) == "['fastprof torch self-test'] True"
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bytearrays import MORE_BYTES
 
 import fastprof
-from fastprof import EventTable, record_function
+from fastprof import EventTable, Site, Track, record_function
 from fastprof.analysis import memory_report
 from fastprof.cli.event_lists import list_of
+from fastprof.cli.formats import write_table
 from fastprof.exporters.memory_timeline import memory_timeline
 from fastprof.model.table import EventFlag
 
@@ -162,6 +164,43 @@ def test_allocators_and_failed_requests_keep_their_names(name: str, tmp_path: Pa
     assert all(device["sums"]["difference_bytes"] == 0 for device in found["devices"])
     assert [d["device"] for d in found["devices"]] == [d["device"] for d in wanted["devices"]]
     assert [d["sums"] for d in found["devices"]] == [d["sums"] for d in wanted["devices"]]
-    assert [f["size_bytes"] for f in found["failures"]] == [(1 << 60) + 1]
+    assert [f["size_bytes"] for f in found["failures"]] == [(1 << 60) + MORE_BYTES]
     assert found["failures"][0]["ranges"] == ("work",)
     assert len(kept) == 300_000
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("t.pftrace", "other"),
+        ("t.pftrace.gz", "main"),
+        ("t.pftrace", "main: overlapping 1"),  # a thread that is called as a track of another
+        ("t.json", "other"),
+    ],
+)
+def test_ranges_that_do_not_nest_come_back_on_their_thread(
+    tmp_path: Path, name: str, other: str
+) -> None:
+    """Viewers draw nested slices alone, so they are written to further tracks below that of the thread."""
+    rows = [  # name, start, end, track
+        ("a", 0, 50, 0), ("b", 10, 70, 0), ("c", 20, 90, 0), ("d", 25, 30, 0), ("e", 0, 40, 1), ("f", 5, 60, 1),
+        ("g", 80, 95, 1),
+    ]  # fmt: skip
+    table = EventTable(
+        {
+            "start_ns": [row[1] for row in rows], "end_ns": [row[2] for row in rows],
+            "site": range(len(rows)), "track": [row[3] for row in rows],
+        },
+        sites=[Site(row[0]) for row in rows],
+        tracks=[Track(0, 7, 71, "main"), Track(1, 7, 72, other)], pid=7, process_name="p",
+    )  # fmt: skip
+    path = tmp_path / name
+    write_table(table, str(path), "chrome" if "json" in name else "perfetto")
+    again = fastprof.load(path)
+    tracks = [again.tracks[int(number)] for number in again.column("track")]
+    found = {
+        (again.name(i), int(again.start_ns[i]), int(again.end_ns[i]), track.name, track.tid)
+        for i, track in enumerate(tracks)
+    }
+    assert found == {(*row[:3], table.tracks[row[3]].name, 71 + row[3]) for row in rows}
+    assert len(again.tracks) == 2 or name == "t.json"  # which keeps tracks without rows

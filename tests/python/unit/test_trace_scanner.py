@@ -220,7 +220,7 @@ def test_devices_streams_and_memory_of_both_readers(tmp_path: Path, native: bool
         name: [int(table.column(column)[row]) for column in ("device_type", "device_index", "device_resource_id")]
         for name, row in kernels.items()
     }  # fmt: skip
-    assert found == {"gemm": [1, 3, 9], "plain": [1, 0, 0], "negative": [1, 0x7FFFFFFF, 2]}
+    assert found == {"gemm": [1, 3, 9], "plain": [1, 1, 2], "negative": [1, 0x7FFFFFFF, 2]}
     places = [(site.name, site.device_type, site.device_index) for site in table.sites if site.kind]
     assert places == [("[memory]", 1, 2), ("[memory]", 0, -1), ("[OutOfMemory]", 0, -1)]
     assert table.payload_words.view(np.int64).tolist() == [7, -64, 128, 256] * 2 + [-64, 128, 256]

@@ -11,6 +11,7 @@
 
 #include "adapters/torch/layout/loaded_library.hpp"
 #include "adapters/torch/layout/release_table.hpp"
+#include "adapters/torch/layout/symbol_names.hpp"
 #include "fastprof/platform/symbols.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -43,7 +44,9 @@ struct Reports {
   int device_index = -1;
 };
 
-struct Probe final : MemoryReportingView {
+// Not final, as ForgedProbe and Reporter: clang 21 warns of virtual functions that a final class
+// adds.
+struct Probe : MemoryReportingView {
   explicit Probe(Reports* to) : reports(to) {}
   ~Probe() override { ++reports->destroyed; }
   void report_memory_usage(void* ptr, int64_t size_bytes, size_t allocated, size_t reserved,
@@ -79,7 +82,7 @@ struct Probe final : MemoryReportingView {
 };
 
 // As Probe, with the functions in another order.
-struct ForgedProbe final : DebugInfoView {
+struct ForgedProbe : DebugInfoView {
   explicit ForgedProbe(Reports* to) : reports(to) {}
   ~ForgedProbe() override { ++reports->destroyed; }
   virtual bool memory_profiling_enabled() const {
@@ -175,10 +178,11 @@ const DebugInfoKinds* find_debug_info_kinds(std::string_view version) noexcept {
   // Rows as in record_function_layout.cpp. No strings are passed, so both string ABIs have the same
   // form.
   static constexpr KnownReleases<DebugInfoKinds> known[] = {
-      {{2, 13}, kNewestRelease, true, {sizeof(DebugInfoKindView), 0}},
-      {{2, 6}, {2, 12}, true, {1, 2}},
+      {{2, 13}, kNewestRelease, StringAbi::libstdcxx, {sizeof(DebugInfoKindView), 0}},
+      {{2, 6}, {2, 12}, StringAbi::libstdcxx, {1, 2}},
+      {{2, 13}, {2, 13}, StringAbi::libcxx_alternate, {sizeof(DebugInfoKindView), 0}},
   };
-  return find_release(known, version, true);
+  return find_release(known, version, string_abi_here(true));
 }
 
 const DebugInfoFunctions* find_debug_info_functions(const DebugInfoKinds& kinds,
@@ -202,16 +206,11 @@ const DebugInfoFunctions* find_debug_info_functions(const DebugInfoKinds& kinds,
   const bool has_all =
       find_function(library, "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE", f.get) &&
       find_function(library, "_ZN3c1020ThreadLocalDebugInfo7currentEv", f.current) &&
-      find_function(library,
-                    "_ZN3c1020ThreadLocalDebugInfo5_pushENS_13DebugInfoKindESt10shared_ptrINS_"
-                    "13DebugInfoBaseEE",
-                    f.push) &&
+      find_function(library, kSymbolNames.push_debug_info, f.push) &&
       find_function(library, "_ZN3c1020ThreadLocalDebugInfo4_popENS_13DebugInfoKindE", f.pop) &&
       find_function(library, "_ZN3c1022memoryProfilingEnabledEv", f.memory_profiling_enabled) &&
-      find_function(library, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
-                    f.report_memory_usage) &&
-      find_function(library, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
-                    f.report_out_of_memory);
+      find_function(library, kSymbolNames.report_memory_usage, f.report_memory_usage) &&
+      find_function(library, kSymbolNames.report_out_of_memory, f.report_out_of_memory);
   if (!has_all) {
     *why = "libtorch lacks a function of c10::ThreadLocalDebugInfo or of memory reports";
     return nullptr;

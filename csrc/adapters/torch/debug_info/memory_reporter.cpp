@@ -9,6 +9,7 @@
 
 #include "adapters/torch/debug_info/debug_info_links.hpp"
 #include "adapters/torch/layout/op_view.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/recorder/hot_path/memory.hpp"
@@ -42,7 +43,7 @@ FASTPROF_ALWAYS_INLINE void record(void* ptr, int64_t size_bytes, size_t total_a
 // libtorch casts the object in PROFILER_STATE to its own profiler state, which has one more virtual
 // function and data members, to test whether a profiler runs. Spare functions returning 0 and
 // zeroed memory make that test return "no profiler". Both are several times larger than needed.
-struct Reporter final : MemoryReportingView {
+struct Reporter : MemoryReportingView {
   void report_memory_usage(void* ptr, int64_t size_bytes, size_t total_allocated_bytes,
                            size_t total_reserved_bytes, DeviceView device) noexcept override {
     record(ptr, size_bytes, total_allocated_bytes, total_reserved_bytes, device);
@@ -184,7 +185,7 @@ bool withdraw_reporter() noexcept {
 void forget_reporters_in_child() noexcept {
   Reporting& all = reporting();
   // Another thread of the parent may have held the lock and been modifying the data it guards.
-  new (&all.lock) std::mutex;
+  renew_lock(all.lock);
   new (&all.links) std::vector<std::weak_ptr<DebugInfoLink>>;
   all.count = 0;
   want_with_ops(op_extra::memory, false);

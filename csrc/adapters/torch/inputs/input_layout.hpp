@@ -54,6 +54,11 @@ inline constexpr InputLayout kInputLayout_2_13{
     160, 168, 166, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
 };
 
+inline constexpr InputLayout kMacInputLayout_2_13{
+    200, 216, 1,   3,    4,         5,         10, 12, 14, 176, 56, 5,
+    160, 168, 166, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
+};
+
 inline constexpr InputLayout kInputLayout_2_12{
     208, 224, 1,   3,    4,         5,         10, 12, 14, 184, 64, 5,
     168, 176, 174, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,

@@ -62,7 +62,7 @@ struct Trial {
 };
 Trial* g_trial = nullptr;
 
-// Reads the string inputs by position. libstdc++'s std::string: address, length.
+// Reads the string inputs by position.
 std::vector<std::string> read_texts(const InputLayout& layout, const void* record_function,
                                     CheckedMemory& memory) {
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
@@ -72,12 +72,11 @@ std::vector<std::string> read_texts(const InputLayout& layout, const void* recor
   for (uint64_t i = 0; i < count && !memory.failed(); ++i) {
     const ValueView value = load_value(memory, inputs + i * sizeof(ValueView));
     if (value.tag != layout.tag_text) continue;
-    const auto text = memory.load<uintptr_t>(value.payload + layout.text);
-    const auto length = memory.load<uint64_t>(value.payload + layout.text + 8);
+    const TextBounds bounds = StandardLibrary::load_text(memory, value.payload + layout.text);
     CheckedMemory::Scratch<char, kMaxInputTextBytes> room;
-    const char* bytes = room.view(memory, text, static_cast<size_t>(length));
+    const char* bytes = room.view(memory, bounds.text, bounds.length);
     if (bytes == nullptr) break;
-    texts.emplace_back(bytes, static_cast<size_t>(length));
+    texts.emplace_back(bytes, bounds.length);
   }
   return texts;
 }
@@ -103,7 +102,7 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
 }
 
 // Checks a RecordFunction without inputs. Its inputs are null and 0, followed by an empty
-// std::unordered_map (libstdc++), whose bucket array is its own single bucket.
+// std::unordered_map.
 const char* wrong_about_empty_inputs(const Functions& f, const InputLayout& layout) {
   if (layout.inputs > kScratchBytes - 256 || layout.kwinputs != layout.inputs + 16)
     return "the inputs lie at another offset";
@@ -115,11 +114,7 @@ const char* wrong_about_empty_inputs(const Functions& f, const InputLayout& layo
   const char* wrong = nullptr;
   if (field<uint64_t>(rf, layout.inputs) != 0 || field<uint64_t>(rf, layout.inputs + 8) != 0)
     wrong = "the inputs lie at another offset";
-  else if (field<uintptr_t>(rf, layout.kwinputs) != map + 48 ||
-           field<uint64_t>(rf, layout.kwinputs + 8) != 1 ||
-           field<uint64_t>(rf, layout.kwinputs + 16) != 0 ||
-           field<uint64_t>(rf, layout.kwinputs + 24) != 0 ||
-           field<float>(rf, layout.kwinputs + 32) != 1.0f)
+  else if (!StandardLibrary::is_empty_map(direct_memory, map))
     wrong = "the keyword inputs lie at another offset";
   f.destroy(rf);
   return wrong;

@@ -6,6 +6,7 @@
 
 #include "adapters/torch/inputs/common_input.hpp"
 #include "adapters/torch/layout/direct_memory.hpp"
+#include "adapters/torch/layout/standard_library.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -30,15 +31,13 @@ class InputReader {
     return !is_number(value.tag) && out_.put(InputKind::other);
   }
 
-  // Puts a std::string (libstdc++ layout: address, length).
+  // Puts a std::string.
   bool put_text(uintptr_t address) noexcept {
-    const auto text = memory_.template load<uintptr_t>(address);
-    const auto length = memory_.template load<uint64_t>(address + 8);
-    const size_t taken =
-        length < kMaxInputTextBytes ? static_cast<size_t>(length) : kMaxInputTextBytes;
+    const TextBounds bounds = StandardLibrary::load_text(memory_, address);
+    const size_t taken = bounds.length < kMaxInputTextBytes ? bounds.length : kMaxInputTextBytes;
     Scratch<char, kMaxInputTextBytes> room;
-    const char* bytes = room.view(memory_, text, taken);
-    return bytes != nullptr && out_.put_text(bytes, static_cast<size_t>(length));
+    const char* bytes = room.view(memory_, bounds.text, taken);
+    return bytes != nullptr && out_.put_text(bytes, bounds.length);
   }
 
   // Puts the value of a keyword input; unlike positional inputs, also strings and lists of strings.

@@ -11,8 +11,7 @@ namespace torch_adapter {
 // Maximum number of words for the inputs of one op; the rest is dropped and flagged.
 constexpr uint32_t kMaxInputWords = 2000;
 
-// Puts the keyword inputs after the positional ones. Layout of libstdc++'s unordered_map: first
-// node at offset 16, size at 24; node: next, key string, value.
+// Puts the keyword inputs, a std::unordered_map, after the positional ones.
 struct KeywordsPut {
   uint64_t* end;
   uint32_t count;
@@ -23,9 +22,11 @@ KeywordsPut put_keywords(Source source, uintptr_t map, Memory& memory, uint64_t*
                          uint64_t* end) noexcept {
   InputReader<Source, Memory> reader(source, memory, at, end);
   KeywordsPut put{at, 0, true};
-  auto node = memory.template load<uintptr_t>(map + 16);
-  for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
-    if (!reader.put_text(node + 8) || !reader.put_keyword(load_value(memory, node + 8 + 32))) {
+  constexpr uint32_t key = StandardLibrary::kNodeKey;
+  constexpr uint32_t value = key + StandardLibrary::kStringBytes;
+  auto node = memory.template load<uintptr_t>(map + kMapFirstNode);
+  for (auto left = memory.template load<uint64_t>(map + kMapSize); left != 0 && node != 0; --left) {
+    if (!reader.put_text(node + key) || !reader.put_keyword(load_value(memory, node + value))) {
       put.whole = false;
       break;
     }
@@ -71,7 +72,7 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const void* record_function, Sourc
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
   const auto count_of = [&] { return memory.template load<uint64_t>(rf + layout.inputs + 8); };
   const auto keywords_of = [&] {
-    return memory.template load<uint64_t>(rf + layout.kwinputs + 24);
+    return memory.template load<uint64_t>(rf + layout.kwinputs + kMapSize);
   };
   if (FASTPROF_UNLIKELY((count_of() | keywords_of()) == 0)) return 0;
   uint64_t* const end = words + capacity;

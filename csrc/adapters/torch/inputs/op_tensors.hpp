@@ -7,15 +7,14 @@
 
 #include "adapters/torch/inputs/common_input.hpp"
 #include "adapters/torch/inputs/input_layout.hpp"
+#include "adapters/torch/layout/standard_library.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// at::RecordFunction::outputs_ (std::vector<IValue>) follows the keyword inputs, a libstdc++
-// unordered_map of 56 bytes.
-constexpr uint32_t kKeywordMapBytes = 56;
+// at::RecordFunction::outputs_ (std::vector<IValue>) follows the keyword inputs.
 constexpr uint32_t outputs_offset(const InputLayout& layout) noexcept {
-  return layout.kwinputs + kKeywordMapBytes;
+  return layout.kwinputs + StandardLibrary::kMapBytes;
 }
 
 constexpr uintptr_t kNoTensor = 0;

@@ -14,7 +14,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
 
-// Whether a file is libtorch_cpu: "libtorch_cpu.so", with a version or without, or ".dylib".
+// Returns whether a file is libtorch_cpu: "libtorch_cpu.so", with or without a version, or
+// ".dylib".
 bool is_libtorch(const char* path) noexcept {
   const char* slash = std::strrchr(path, '/');
   constexpr char prefix[] = "libtorch_cpu.";

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "adapters/torch/layout/record_function_layout.hpp"
+#include "adapters/torch/layout/standard_library.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -20,17 +21,16 @@ struct NameView {
 };
 
 // Reads the name at offset `name` (Layout::name, not 0). The RecordFunction must be alive; the text
-// lives as long as it.
-template <class Memory>
+// lives as long as it. Library: a layout of standard_library.hpp.
+template <class Library = StandardLibrary, class Memory>
 FASTPROF_ALWAYS_INLINE NameView read_name(uintptr_t record_function, uint32_t name,
                                           Memory& memory) noexcept {
   const uintptr_t at = record_function + name;
-  // libstdc++'s variant stores the index after its largest alternative, here a std::string of 32
-  // bytes, which begins with address and length.
-  const bool of_schema = memory.template load<uint8_t>(at + 32) != 0;
-  const uintptr_t text = of_schema ? memory.template load<uintptr_t>(at) : at;
-  return {reinterpret_cast<const char*>(memory.template load<uintptr_t>(text)),
-          memory.template load<size_t>(text + 8), of_schema};
+  // A variant stores the index after its largest alternative, here a std::string.
+  const bool of_schema = memory.template load<uint8_t>(at + Library::kStringBytes) != 0;
+  const uintptr_t string = of_schema ? memory.template load<uintptr_t>(at) : at;
+  const TextBounds bounds = Library::load_text(memory, string);
+  return {reinterpret_cast<const char*>(bounds.text), bounds.length, of_schema};
 }
 
 // As read_name, with checked access, for verification. Empty if the layout leads to unmapped memory

@@ -9,6 +9,7 @@
 
 #include "adapters/torch/layout/loaded_library.hpp"
 #include "adapters/torch/layout/release_table.hpp"
+#include "adapters/torch/layout/symbol_names.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -17,22 +18,20 @@ namespace {
 // A row includes a release once tests/tools/torch_versions.py has passed on it; dates are in
 // docs/torch_versions.md. Both 64-bit architectures have the same layout. The older string ABI is
 // that of the 2.6 builds for CUDA; the offset of the name is unknown there, so libtorch is queried.
+// Rows of macOS (libc++) come from the headers of the official builds, compiled for it elsewhere
+// (docs/torch_versions.md): what the self-test says on a Mac decides.
 constexpr KnownReleases<Layout> known_layouts[] = {
-    {{2, 7}, kNewestRelease, true, {344, 88, 96, 200, 304, 312, 320, 160}},
-    {{2, 6}, {2, 6}, false, {320, 88, 96, 176, 280, 288, 296, 0}},
+    {{2, 7}, kNewestRelease, StringAbi::libstdcxx, {344, 88, 96, 200, 304, 312, 320, 160}},
+    {{2, 6}, {2, 6}, StringAbi::libstdcxx_older, {320, 88, 96, 176, 280, 288, 296, 0}},
+    {{2, 13}, {2, 13}, StringAbi::libcxx_alternate, {320, 88, 96, 192, 280, 288, 296, 160}},
 };
 
 // The parameter type of the name is part of the symbol.
 bool find_before(void* library, Functions& f) noexcept {
-  return find_function(library,
-                       "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
-                       "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
-                       f.before) ||
-         find_function(library,
-                       "_ZN2at14RecordFunction6beforeESt7variantIJN3c1017basic_string_viewIcEESt17"
-                       "reference_wrapperIKNS2_14FunctionSchemaEEEEl",
-                       f.before_with_older_view) ||
-         find_function(library, "_ZN2at14RecordFunction6beforeEPKcl", f.before_with_c_string);
+  const SymbolNames& names = kSymbolNames;
+  return find_function(library, names.before, f.before) ||
+         find_function(library, names.before_with_older_view, f.before_with_older_view) ||
+         find_function(library, names.before_with_c_string, f.before_with_c_string);
 }
 
 const char* no_overload_name(const RecordFunctionView*) {
@@ -50,11 +49,11 @@ void Functions::begin(void* record_function, std::string_view text, int64_t sequ
 }
 
 const Layout* find_layout(std::string_view version, bool cxx11_abi) noexcept {
-  return find_release(known_layouts, version, cxx11_abi);
+  return find_release(known_layouts, version, string_abi_here(cxx11_abi));
 }
 
 const char* known_versions() noexcept {
-  return "2.7 to 2.15, and 2.6 with the older string ABI (Linux)";
+  return "2.7 to 2.15, and 2.6 with the older string ABI (Linux), and 2.13 (macOS)";
 }
 
 const Functions* find_functions(const char** why) noexcept {
@@ -71,7 +70,7 @@ const Functions* find_functions(const char** why) noexcept {
                     f.add_global_callback) &&
       find_function(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
                     f.add_thread_local_callback) &&
-      find_function(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
+      find_function(library, kSymbolNames.remove_callback, f.remove_callback) &&
       find_function(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
       find_function(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
       find_function(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&

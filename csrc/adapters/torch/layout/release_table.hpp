@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "adapters/torch/layout/standard_library.hpp"
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -26,30 +27,36 @@ std::optional<Release> read_release(std::string_view version) noexcept;
 // The newest release in the tables.
 inline constexpr Release kNewestRelease{2, 15};
 
-// A table row: `value` holds from `first` to `last` with one of libstdc++'s string ABIs.
+// A table row: `value` holds from `first` to `last` with one string ABI. Rows for libstdc++ are of
+// Linux on x86-64 and aarch64; those for libc++'s alternate layout are of macOS on arm64.
 template <class Value>
 struct KnownReleases {
   Release first;
   Release last;
-  bool cxx11_abi;
+  StringAbi abi;
   Value value;
 };
 
-// Returns the value for a version; null if no row matches or the platform is untested.
+// Returns the string ABI of libtorch; empty on a platform that no row is for. cxx11_abi: which of
+// libstdc++'s, as torch says; libc++ has one.
+inline std::optional<StringAbi> string_abi_here(bool cxx11_abi) noexcept {
+  if (StandardLibrary::kAbi != StringAbi::libstdcxx) return StandardLibrary::kAbi;
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__GLIBCXX__)
+  return cxx11_abi ? StringAbi::libstdcxx : StringAbi::libstdcxx_older;
+#else
+  (void)cxx11_abi;
+  return std::nullopt;
+#endif
+}
+
+// Returns the value for a version; null if no row matches.
 template <class Value, size_t rows>
 const Value* find_release(const KnownReleases<Value> (&table)[rows], std::string_view version,
-                          bool cxx11_abi) noexcept {
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__GLIBCXX__)
+                          std::optional<StringAbi> abi) noexcept {
   const std::optional<Release> release = read_release(version);
-  if (!release) return nullptr;
+  if (!release || !abi) return nullptr;
   for (const KnownReleases<Value>& row : table)
-    if (row.cxx11_abi == cxx11_abi && !(*release < row.first) && !(row.last < *release))
-      return &row.value;
-#else
-  (void)table;
-  (void)version;
-  (void)cxx11_abi;
-#endif
+    if (row.abi == *abi && !(*release < row.first) && !(row.last < *release)) return &row.value;
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "adapters/torch/layout/loaded_library.hpp"
+#include "adapters/torch/layout/symbol_names.hpp"
 #include "fastprof/payload/op_inputs/input_words.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -41,11 +42,7 @@ void prepare_collective_metadata() noexcept {
   void* library = loaded_libtorch(&why);
   if (library == nullptr) return;
   decltype(g_describe) found = nullptr;
-  if (find_function(library,
-                    "_ZN5torch8profiler4impl12saveNcclMetaB5cxx11ERKN2at14RecordFunctionERKNS1_"
-                    "18SaveNcclMetaConfigE",
-                    found))
-    g_describe = found;
+  if (find_function(library, kSymbolNames.collective_metadata, found)) g_describe = found;
 }
 
 uint32_t append_collective_metadata(const RecordFunctionView& record_function, uint64_t* words,

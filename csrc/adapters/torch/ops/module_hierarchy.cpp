@@ -3,11 +3,12 @@
 #include "adapters/torch/ops/module_hierarchy.hpp"
 
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "adapters/torch/layout/loaded_library.hpp"
 #include "adapters/torch/layout/op_view.hpp"
+#include "adapters/torch/layout/symbol_names.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -15,8 +16,7 @@ namespace torch_adapter {
 
 namespace {
 
-// The "B5cxx11" in the symbol means the C++11 string ABI, which this library uses.
-constexpr const char* kSymbol = "_ZN5torch3jit22currentModuleHierarchyB5cxx11Ev";
+// Of a libtorch with libstdc++'s older string ABI, whose strings this library cannot read.
 constexpr const char* kOlderSymbol = "_ZN5torch3jit22currentModuleHierarchyEv";
 
 // Set once, before op_extra::modules is first set.
@@ -58,7 +58,7 @@ std::string start_module_hierarchy() {
     void* library = loaded_libtorch(&why);
     if (library == nullptr)
       reason = why;
-    else if (!find_function(library, kSymbol, g_current) &&
+    else if (!find_function(library, kSymbolNames.module_hierarchy, g_current) &&
              find_symbol(library, kOlderSymbol) != nullptr)
       reason = "this libtorch has libstdc++'s older string ABI. Install torch 2.7 or newer.";
     else if (g_current == nullptr)
@@ -80,7 +80,7 @@ void stop_module_hierarchy() noexcept {
 
 void forget_module_hierarchy_in_child() noexcept {
   Users& all = users();
-  new (&all.lock) std::mutex;  // another thread of the parent may have held it
+  renew_lock(all.lock);  // another thread of the parent may have held it
   all.count = 0;
   want_with_ops(op_extra::modules, false);
 }

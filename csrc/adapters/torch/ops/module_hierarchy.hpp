@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modules that an op runs in: of TorchScript as libtorch's interpreter reports them, else eager
-// ones as the calls of torch.nn.Module say.
+// Module path of an op: the TorchScript modules that libtorch's interpreter is running, or else the
+// eager modules whose calls (torch.nn.Module.__call__) are in progress.
 #pragma once
 
 #include <string>

@@ -2,8 +2,6 @@
 // The callbacks that emit ops: see op_emission.hpp.
 #include "adapters/torch/ops/op_emission.hpp"
 
-#include <pthread.h>
-
 #include <memory>
 #include <mutex>
 #include <new>
@@ -17,6 +15,7 @@
 #include "adapters/torch/layout/op_name.hpp"
 #include "adapters/torch/layout/op_view.hpp"
 #include "adapters/torch/ops/op_observer.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/legacy/nvtx_text.hpp"
 
@@ -34,10 +33,7 @@ Emission g_emissions[2];
 Prepared g_torch{};
 InputLayout g_layout{};
 
-std::mutex& lock() noexcept {
-  static std::mutex& one = *new std::mutex;
-  return one;
-}
+std::mutex g_lock;
 
 // The op that last returned a tensor, by the tensor's address.
 struct Producers {
@@ -123,7 +119,7 @@ void pop_and_note_outputs(const RecordFunctionView& record_function,
                            try {
                              producers().by_tensor[tensor] = {handle, static_cast<int64_t>(index)};
                            } catch (const std::bad_alloc&) {
-                             // The producer stays unknown.
+                             // Without memory, the producer stays unknown.
                            }
                          });
 }
@@ -137,10 +133,9 @@ CallbackView callback_of(const EmissionRequest& request) noexcept {
   return callback;
 }
 
-// Another thread of the parent may have held the locks.
 void renew_locks_in_child() noexcept {
-  new (&lock()) std::mutex;
-  new (&producers().lock) std::mutex;
+  renew_lock(g_lock);
+  renew_guarded(producers().lock, producers().by_tensor);
 }
 
 InputLayout adopted_layout_or_raise() {
@@ -160,11 +155,13 @@ Prepared prepared_or_raise() {
 }  // namespace
 
 void start_emitting_ops(const EmissionRequest& request) {
-  static const int watches_forks = ::pthread_atfork(nullptr, nullptr, &renew_locks_in_child);
-  (void)watches_forks;
-  const std::lock_guard<std::mutex> hold(lock());
+  static ChildHandler handler;
+  handler.install(&renew_locks_in_child, producers());
+  const std::lock_guard<std::mutex> hold(g_lock);
   Emission& emission = g_emissions[static_cast<size_t>(request.text)];
-  if (emission.callback != 0) raise<StateError>("ops are being emitted to this tool already");
+  if (emission.callback != 0)
+    raise<StateError>(
+        "ops are already being emitted to this tool. Leave the other emission first.");
   g_torch = prepared_or_raise();
   if (request.shapes) g_layout = adopted_layout_or_raise();
   emission.push = request.push;
@@ -173,7 +170,7 @@ void start_emitting_ops(const EmissionRequest& request) {
 }
 
 void stop_emitting_ops(EmittedText text) noexcept {
-  const std::lock_guard<std::mutex> hold(lock());
+  const std::lock_guard<std::mutex> hold(g_lock);
   Emission& emission = g_emissions[static_cast<size_t>(text)];
   if (emission.callback == 0) return;
   g_torch.functions->remove_callback(emission.callback);

@@ -16,12 +16,9 @@ namespace torch_adapter {
 
 enum class EmittedText : uint8_t { nvtx = 0, name_only = 1 };
 
-// Emits ops that begin from now on, on all threads: push(text) at their begin, pop() at their end.
-// A forked child goes on emitting.
-// text: one emission of each kind at a time. shapes: the text contains sizes of inputs and which
-// ops made them; only after the inputs' layout was adopted (input_proof.hpp), and with
-// `producers` only after try_outputs() has agreed. Raises StateError if ops are not prepared, or
-// if this kind is being emitted already. Any thread.
+// An emission: push(text) is called at the begin of each op, pop() at its end. shapes: the text
+// includes the sizes of inputs; requires an adopted input layout (input_proof.hpp). producers: and
+// which ops produced them; requires that try_outputs() has agreed with Python.
 struct EmissionRequest {
   EmittedText text = EmittedText::nvtx;
   void (*push)(const char* text) = nullptr;
@@ -29,9 +26,12 @@ struct EmissionRequest {
   bool shapes = false;
   bool producers = false;
 };
+// Emits ops that begin from now on, on all threads, with at most one emission of each kind. A
+// forked child goes on emitting. Raises StateError if ops are not prepared, or if this kind is
+// already being emitted. Any thread.
 void start_emitting_ops(const EmissionRequest& request);
 
-// Ends it: ops in progress are still popped. No effect if nothing is emitted.
+// Stops an emission; ops in progress are still popped. Does nothing if there is none. Any thread.
 void stop_emitting_ops(EmittedText text) noexcept;
 
 // Runs `work` with a callback on this thread that reads the outputs of its ops, with every access

@@ -114,7 +114,7 @@ FASTPROF_HOT const OpName* find_name(OpNames& names,
           : ask_name(record_function);
   const char* overload = "";
   if (name.of_schema) {
-    for (const size_t beside : {0, 1}) {
+    for (const size_t beside : {size_t{0}, size_t{1}}) {
       const OpName& met = names.place_of_pointer(name.text, beside);
       if (met.pointer == name.text && met.scope == scope && same_text(met, name)) return &met;
     }

@@ -12,6 +12,7 @@
 #include "adapters/torch/ops/overload_sites.hpp"
 #include "adapters/torch/ops/thread_numbers.hpp"
 #include "adapters/torch/ops/thread_ops.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/error.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -111,7 +112,7 @@ void forget_observers_in_child() noexcept {
   // The lock is reinitialised: another thread of the parent may have held it, and does not exist
   // here.
   Observers& all = observers();
-  new (&all.lock) std::mutex;
+  renew_lock(all.lock);
   forget_thread_numbers_in_child();
   forget_tracks_in_child();
   renew_overload_sites_in_child();

@@ -8,6 +8,7 @@
 
 #include "adapters/torch/debug_info/debug_info_links.hpp"
 #include "adapters/torch/debug_info/memory_reporter.hpp"
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/session_propagation.hpp"
 
@@ -72,7 +73,7 @@ void stop_propagation(uint64_t id) noexcept {
 void forget_propagation_in_child() noexcept {
   Propagations& all = propagations();
   // Another thread of the parent may have held the lock and been modifying the data it guards.
-  new (&all.lock) std::mutex;
+  renew_lock(all.lock);
   new (&all.links) decltype(all.links);
   if (g_functions == nullptr) return;
   try {

@@ -31,8 +31,8 @@ using CaptureStack = uint64_t (*)(EnclosingStack& enclosing) noexcept;
 // The capture function; null until stacks are first requested.
 inline CaptureStack g_capture_stack = nullptr;
 
-// Whether a function's name (see short_function_name()) is of what libtorch calls observers by:
-// such frames are the innermost ones of an op's native stack.
+// Returns whether a function, by its short_function_name(), is one through which libtorch calls
+// observers: these are the innermost frames of an op's native stack.
 inline bool is_observing_function(std::string_view name) noexcept {
   for (const std::string_view own : {"at::RecordFunction::", "c10::Dispatcher::runRecordFunction",
                                      "c10::Dispatcher::callWithDispatchKeySlowPath<>",

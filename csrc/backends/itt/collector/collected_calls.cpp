@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program's ITT calls do: see collected_calls.hpp. Each runs on the calling thread and
-// never throws.
+// Implementation of the program's ITT calls: see collected_calls.hpp. Each runs on the calling
+// thread and never throws.
 #include "backends/itt/collector/collected_calls.hpp"
 
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include "backends/annotations/thread_names.hpp"
 #include "backends/itt/collector/counters.hpp"
 #include "backends/itt/itt_abi.hpp"
+#include "fastprof/base/child_handler.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace itt {
@@ -22,7 +23,7 @@ namespace {
 
 using annotations::Attributes;
 
-// Our domain of one of ITT's. ITT may have made it before it called the collector.
+// Returns our domain for one of ITT's, which ITT may have made before it called the collector.
 annotations::Domain* domain_of(const Domain* domain) noexcept {
   if (domain == nullptr) return nullptr;
   if (domain->extra2 != nullptr) return static_cast<annotations::Domain*>(domain->extra2);
@@ -37,7 +38,8 @@ std::string_view text_of(const StringHandle* handle, std::string_view otherwise)
   return handle != nullptr && handle->text != nullptr ? handle->text : otherwise;
 }
 
-// A number for an id in a domain: it only has to differ between ranges that are open together.
+// Returns a hash of an id in a domain, as a key of StartedRanges. It must only differ between
+// ranges that are open at the same time.
 uint64_t number_of(const Domain* domain, const Id& id) noexcept {
   uint64_t number = 0xA0761D6478BD642Fu ^ reinterpret_cast<uintptr_t>(domain);
   for (const uint64_t part : {uint64_t{id.d1}, uint64_t{id.d2}, uint64_t{id.d3}}) {
@@ -51,8 +53,10 @@ uint64_t number_of(const Domain* domain, const Id& id) noexcept {
 
 struct Made {
   std::mutex lock;
-  std::unordered_map<const void*, Domain*> domains;
-  std::unordered_map<const void*, StringHandle*> texts;
+  struct {
+    std::unordered_map<const void*, Domain*> domains;
+    std::unordered_map<const void*, StringHandle*> texts;
+  } tables;  // guarded by the lock
 };
 Made& made() noexcept {
   static Made& all = *new Made;
@@ -65,7 +69,7 @@ Domain* create_domain(const char* name) noexcept {
   if (known == nullptr || text == nullptr) return nullptr;
   const std::lock_guard<std::mutex> hold(made().lock);
   try {
-    Domain*& domain = made().domains[known];
+    Domain*& domain = made().tables.domains[known];
     if (domain == nullptr) domain = new Domain{1, text->text.c_str(), nullptr, 0, known, nullptr};
     return domain;
   } catch (const std::bad_alloc&) {
@@ -79,7 +83,7 @@ StringHandle* create_string(const char* text) noexcept {
   if (known == nullptr) return nullptr;
   const std::lock_guard<std::mutex> hold(made().lock);
   try {
-    StringHandle*& handle = made().texts[known];
+    StringHandle*& handle = made().tables.texts[known];
     if (handle == nullptr)
       handle = new StringHandle{known->text.c_str(), nullptr, 0, nullptr, nullptr};
     return handle;
@@ -113,7 +117,8 @@ void begin_task_of_function(const Domain* domain, Id, Id, void* function) noexce
 void end_task(const Domain* domain) noexcept {
   annotations::pop_range(domain);
 }
-// The program's own time stamps are of a clock that is unknown here: the calls' times are taken.
+// The program's own timestamps are ignored, because their clock is unknown: the time of the call is
+// recorded.
 void begin_task_at(const Domain* domain, void*, unsigned long long, Id id, Id parent,
                    const StringHandle* name) noexcept {
   begin_task(domain, id, parent, name);
@@ -167,8 +172,8 @@ void mark_at(const Domain* domain, void*, unsigned long long, Id id, const Strin
 
 // ---- events -------------------------------------------------------------------------------------
 
-// A number of an event is an index. Each event has a stack of ranges by itself, since those of
-// several events need not nest.
+// An event's number is an index. Each event has its own stack of ranges, because ranges of
+// different events need not nest.
 struct Events {
   static constexpr int kMost = 4096;
   std::mutex lock;
@@ -257,7 +262,18 @@ void* pointer_to(Function* function) noexcept {
 
 }  // namespace
 
-// Where ittnotify has a form for wide characters, the form "A" is another name of the plain one.
+void watch_forks_of_calls() noexcept {
+  static ChildHandler handler;
+  handler.install(
+      [] {
+        renew_guarded(made().lock, made().tables);
+        renew_lock(events().lock);  // an event's name is written before it is counted
+      },
+      made(), events());
+}
+
+// Where ittnotify has a wide-character variant of a function, the variant "A" is another name of
+// the plain one.
 const CollectedCall collected_calls[kCollectedCalls] = {
     {"__itt_domain_create", pointer_to(create_domain)},
     {"__itt_domain_createA", pointer_to(create_domain)},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of the collector for ITT: gives each copy of ittnotify in the process functions that
-// make records of its calls.
+// Entry point of the collector for ITT: replaces the functions of each copy of ittnotify in the
+// process by ours, which record its calls.
 #include <cstring>
 
 #include "backends/annotations/fork.hpp"
@@ -17,6 +17,7 @@ void attach(Global* global) noexcept {
       global->version_major != 3 || global->api_list == nullptr)
     return;
   annotations::watch_forks();
+  watch_forks_of_calls();
   annotations::start_own_recording();
   for (ApiInfo* info = global->api_list; info->name != nullptr; ++info)
     for (const CollectedCall& call : collected_calls)

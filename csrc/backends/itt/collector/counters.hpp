@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of ITT: a name, a type, and for those that are incremented, the value.
+// Counters of ITT: name, type, and the current sum of those that are incremented.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace itt {
 
-// Made by the program, never freed: handles live until the process ends.
+// Created by the program and never freed: handles are used until the process ends. sum: relaxed,
+// since only its value matters.
 struct Counter {
   std::string name;
   ValueType type = ValueType::uint64;
@@ -69,7 +70,7 @@ inline void record_value(const Counter& counter, const void* value) noexcept {
   }
 }
 
-// Adds to the counter and records the sum.
+// Adds `delta` to the counter and records the sum.
 inline void record_sum(Counter& counter, int64_t delta) noexcept {
   const int64_t sum = counter.sum.fetch_add(delta, std::memory_order_relaxed) + delta;
   if (may_record(category::counter))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what an NVTX call says of an event: its message and its attributes.
+// Reads the message and the attributes of an NVTX event.
 #pragma once
 
 #include <cstring>
@@ -53,7 +53,7 @@ class EventText {
   std::string owned_;
 };
 
-// Whether the program's struct has all the fields that are read. (Since NVTX 2 it has them.)
+// Returns whether the program's struct has all the fields that are read, as it has since NVTX 2.
 FASTPROF_ALWAYS_INLINE bool is_complete(const EventAttributes* event) noexcept {
   return event != nullptr && event->size >= sizeof(EventAttributes);
 }

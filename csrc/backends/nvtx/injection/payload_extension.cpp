@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of the injection library for NVTX's extension for payloads, and what its calls do.
-#include <pthread.h>
-
+// Entry point of the injection library for NVTX's payload extension, and the implementation of its
+// calls.
 #include "backends/annotations/domain.hpp"
 #include "backends/annotations/fork.hpp"
 #include "backends/annotations/own_recording.hpp"
@@ -45,7 +44,8 @@ RangeId start_payload(DomainHandle domain, const PayloadData* data, size_t count
              : start_with_payloads(mask, domain, kNoMessage, attributes_in(domain), {data, count});
 }
 
-// What a range is told at its end cannot be added to its record: it is a mark at that time.
+// A payload given at a range's end cannot be added to its record, which is already written: it
+// becomes a mark at that time.
 void mark_end(DomainHandle domain, const PayloadData* data, size_t count) noexcept {
   if (count != 0 && annotations::recording_mask(category::mark) != 0)
     mark_with_payloads(domain, "payload at the end", attributes_in(domain), {data, count});
@@ -59,8 +59,8 @@ void end_payload(DomainHandle domain, RangeId id, const PayloadData* data, size_
   if (id != 0) end_async(annotations::StartedRanges::of_process().take(id));
 }
 
-// Programs ask once: NVIDIA's Python package gives up a domain for good when the answer is no. A
-// profile may begin later.
+// Always yes: NVIDIA's Python package queries once and gives up a domain for good if the answer is
+// no, but a profile may begin later.
 uint8_t is_enabled(DomainHandle) noexcept {
   return 1;
 }
@@ -76,8 +76,8 @@ int attach(ExtensionModule* module) noexcept {
       module->segments == nullptr)
     return 0;
   annotations::watch_forks();
-  static const int registered = ::pthread_atfork(nullptr, nullptr, &renew_schemas_in_child);
-  (void)registered;
+  watch_forks_of_schemas();
+  watch_forks_of_prototypes();
   annotations::start_own_recording();
   const struct {
     uint32_t id;

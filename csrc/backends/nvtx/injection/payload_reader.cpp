@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks a payload by its schema: see payload_reader.hpp.
 #include "backends/nvtx/injection/payload_reader.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 constexpr size_t kMostElements = 64, kMostNested = 8;
 constexpr const char* kNotRead = "<not read>";
 
-// Reads one payload, entry by entry; nested schemas add to the names.
+// Reads one payload, entry by entry. Values of a nested schema are named "outer.inner".
 class Reader {
  public:
   Reader(const void* domain, ReadPayloads& out) : domain_(domain), out_(out) {}
@@ -45,7 +46,7 @@ class Reader {
   }
 
  private:
-  // Bytes and alignment of one element of an entry's type; size 0: unknown, or of variable length.
+  // Size and alignment in bytes of one element of an entry's type; size 0: unknown or variable.
   struct Extent {
     size_t size = 0, alignment = 1;
   };
@@ -75,7 +76,7 @@ class Reader {
     if (schema.static_size != 0) all.size = schema.static_size;
     return all;
   }
-  // Of an entry as it lies in the payload; size 0: of variable length.
+  // Extent of an entry in the payload; size 0: variable.
   Extent extent_of_entry(const PayloadEntry& entry, size_t depth) const {
     constexpr uint64_t elsewhere =
         entry_flag::pointer | entry_flag::offset_from_base | entry_flag::offset_from_here;
@@ -105,7 +106,8 @@ class Reader {
   void read_schema(const PayloadSchema& schema, const uint8_t* base, size_t size,
                    const std::string& prefix, size_t depth) {
     size_t cursor = 0;
-    std::vector<uint64_t> numbers;  // of each entry, for lengths of arrays and members of unions
+    // Value of each entry: later entries refer to it as array length or union member.
+    std::vector<uint64_t> numbers;
     for (size_t i = 0; i < schema.entries.size(); ++i) {
       PayloadEntry entry = schema.entries[i];
       entry.name = prefix + (entry.name.empty() ? "value " + std::to_string(i) : entry.name);
@@ -114,7 +116,7 @@ class Reader {
       if (at == 0) at = (cursor + alignment - 1) / alignment * alignment;
       if (at > size) {
         add(entry.name, kNotRead);
-        return;  // nor can what follows
+        return;  // later entries cannot be read either
       }
       lengths_ = &numbers;
       depth_ = depth;
@@ -129,8 +131,8 @@ class Reader {
     }
   }
 
-  // Reads an entry at `at`, behind which `room` bytes belong to the payload. Returns the bytes that
-  // it takes; SIZE_MAX: not known, so that entries without an offset cannot be read.
+  // Reads an entry at `at`, where the payload has `room` more bytes. Returns the bytes that it
+  // occupies; SIZE_MAX: unknown, so that following entries without an offset cannot be read.
   size_t read_entry(const PayloadEntry& entry, const uint8_t* base, const uint8_t* at,
                     size_t room) {
     number_ = 0;
@@ -146,7 +148,7 @@ class Reader {
     if (points) {
       if (room < sizeof(void*)) return missing(entry);
       std::memcpy(&from, at, sizeof from);
-      available = SIZE_MAX;  // the program says that it is readable
+      available = SIZE_MAX;  // the program vouches for the memory
       if (from == nullptr) {
         add(entry.name, "null");
         return sizeof(void*);
@@ -229,7 +231,8 @@ class Reader {
     return count > most ? SIZE_MAX : count * extent.size;
   }
 
-  // An entry whose type is a schema: a struct, or the chosen member of a union as text.
+  // Reads an entry whose type is a schema: a struct by its members, or the chosen member of a union
+  // as text.
   size_t read_nested(const PayloadSchema& schema, const PayloadEntry& entry, const uint8_t* from,
                      size_t available) {
     const size_t size = extent_of(schema, depth_ + 1).size;
@@ -243,9 +246,10 @@ class Reader {
       const PayloadEntry& chosen = schema.entries[static_cast<size_t>(member)];
       const size_t before = out_.values.size();
       const size_t offset = std::min<size_t>(chosen.offset, size);
+      depth_ = depth + 1;  // a union may contain itself
       read_entry(chosen, from, from + offset, size - offset);
       if (out_.values.size() != before + 1) return missing(entry);
-      ReadValue text;  // the member, and with it the type, differs between events
+      ReadValue text;  // as text: the chosen member's type may differ between events
       text.name = entry.name;
       text.text = text_of(out_.values.back());
       out_.values.back() = std::move(text);
@@ -307,7 +311,7 @@ class Reader {
   ReadPayloads& out_;
   const std::vector<uint64_t>* lengths_ = nullptr;
   size_t depth_ = 0;
-  uint64_t number_ = 0;  // of the last enumeration
+  uint64_t number_ = 0;  // value of the last enumeration
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records of events with payloads: see payload_records.hpp.
 #include "backends/nvtx/injection/payload_records.hpp"
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/nvtx/injection/payload_reader.hpp"
+#include "fastprof/base/child_handler.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
@@ -18,7 +20,7 @@ namespace {
 
 using annotations::Attributes;
 
-// Prototype sites of one list of arguments, which live as long as the process.
+// Prototype sites for one list of argument names and types. Live as long as the process.
 struct Prototypes {
   std::vector<std::string> texts;
   std::vector<const char*> names;
@@ -77,7 +79,8 @@ ReadValue named(const char* name, ArgType type, uint64_t word, const char* text 
   return value;
 }
 
-// A record has room for 12 arguments: more values share the last one, as text.
+// Reduces the values to kMaxArgs, the most that a record holds: surplus values share the last
+// argument, as text.
 void make_fit(std::vector<ReadValue>& values) {
   if (values.size() <= kMaxArgs) return;
   std::string rest;
@@ -103,7 +106,7 @@ Arguments arguments_of(const void* domain, const Attributes& attributes, Payload
   return made;
 }
 
-// The words of the arguments, whose texts are kept by `use`.
+// Returns the argument words; their texts are valid as long as `use`.
 std::array<uint64_t, kMaxArgs> words_of(NameUse& use, const Arguments& arguments) noexcept {
   std::array<uint64_t, kMaxArgs> words{};
   for (size_t i = 0; i < arguments.values.size(); ++i) {
@@ -135,7 +138,7 @@ int push_with_payloads(uint32_t mask, void* domain, std::string_view name,
   try {
     const Arguments arguments = arguments_of(domain, attributes, payloads);
     annotations::ThreadRanges& ranges = annotations::t_ranges;
-    annotations::name_this_thread_if_asked(ranges.seen_names);
+    annotations::apply_awaiting_name(ranges.seen_names);
     NameUse use;
     const Site* site = session_site(use, arguments.prototypes->range, name_of(arguments, name));
     const std::array<uint64_t, kMaxArgs> words = words_of(use, arguments);
@@ -148,7 +151,7 @@ int push_with_payloads(uint32_t mask, void* domain, std::string_view name,
 
 uint64_t start_with_payloads(uint32_t mask, void* domain, std::string_view name,
                              const Attributes& attributes, Payloads payloads) noexcept {
-  annotations::name_this_thread_if_asked(annotations::t_ranges.seen_names);
+  annotations::apply_awaiting_name(annotations::t_ranges.seen_names);
   AsyncHandle range;
   try {
     range = start(mask, name, arguments_of(domain, attributes, payloads));
@@ -160,7 +163,7 @@ uint64_t start_with_payloads(uint32_t mask, void* domain, std::string_view name,
 
 void mark_with_payloads(void* domain, std::string_view name, const Attributes& attributes,
                         Payloads payloads) noexcept {
-  annotations::name_this_thread_if_asked(annotations::t_ranges.seen_names);
+  annotations::apply_awaiting_name(annotations::t_ranges.seen_names);
   try {
     const Arguments arguments = arguments_of(domain, attributes, payloads);
     NameUse use;
@@ -169,6 +172,12 @@ void mark_with_payloads(void* domain, std::string_view name, const Attributes& a
   } catch (const std::bad_alloc&) {
     annotations::mark_recorded(name, {});
   }
+}
+
+void watch_forks_of_prototypes() noexcept {
+  static ChildHandler handler;
+  handler.install([] { renew_guarded(known_prototypes().lock, known_prototypes().by_arguments); },
+                  known_prototypes());
 }
 
 }  // namespace nvtx

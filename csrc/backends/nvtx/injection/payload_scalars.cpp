@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reading of predefined types: see payload_scalars.hpp.
 #include "backends/nvtx/injection/payload_scalars.hpp"
 
 #include <cinttypes>
@@ -20,7 +21,7 @@ uint64_t bits_of(Number value) noexcept {
   return word;
 }
 
-// A number of the given type at `at`, as a value without a name.
+// Returns the number of this type at `at`, as a value without a name.
 template <class Number>
 ReadValue number_at(const uint8_t* at) {
   Number number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the types that NVTX's payload schemas predefine: numbers, characters, texts.
+// The types that NVTX's payload schemas predefine: numbers, characters, texts.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
 
-// One value. Its name and type depend on the schema alone.
+// A value read from a payload. Its name and type depend only on the schema.
 struct ReadValue {
   std::string name;  // of an entry of a nested schema: "outer.inner"
   ArgType type = ArgType::string;
@@ -21,23 +21,24 @@ struct ReadValue {
   std::string text;   // if type is string
 };
 
-// The value as text, numbers in decimal. May throw std::bad_alloc.
+// Returns the value as text, numbers in decimal. May throw std::bad_alloc.
 std::string text_of(const ReadValue& value);
 
-// How one predefined type is read.
+// Reader of one predefined type.
 struct Scalar {
   size_t size = 0;
   ReadValue (*read)(const uint8_t*) = nullptr;
   bool is_character = false, is_pointer = false;
 };
 
-// The predefined type; size 0: it is not a number, or unknown.
+// Returns the reader of a predefined type; size 0 if the type is unknown or no number or character.
 Scalar scalar_of(uint64_t type) noexcept;
 
-// Bytes of a character of a type of texts (entry_type::text, ...); 0: it is none.
+// Returns the bytes per character of a text type (entry_type::text, ...); 0 for any other type.
 size_t character_size(uint64_t type) noexcept;
 
-// The text of up to `count` characters, or up to a zero, in UTF-8. May throw std::bad_alloc.
+// Returns the text of up to `count` characters, or up to a zero, in UTF-8. May throw
+// std::bad_alloc.
 std::string text_at(const uint8_t* at, size_t count, size_t character_bytes);
 
 }  // namespace nvtx

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Table of registered schemas and enumerations: see payload_schema.hpp.
 #include "backends/nvtx/injection/payload_schema.hpp"
 
 #include <map>
 #include <mutex>
 #include <new>
 #include <utility>
+
+#include "fastprof/base/child_handler.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
@@ -26,7 +29,8 @@ std::string text_or_empty(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// Adds a type under the id that the program chose, or one of ours.
+// Adds a type, under the program's id if it chose a valid static one, else under a new one. Returns
+// the id.
 uint64_t add(const void* domain, uint64_t chosen, const RegisteredType& type) {
   const std::lock_guard<std::mutex> hold(types().lock);
   const bool is_chosen = chosen >= kFirstStaticSchema && chosen < kFirstDynamicSchema;
@@ -95,8 +99,9 @@ RegisteredType find_payload_type(const void* domain, uint64_t id) noexcept {
   return found == types().known.end() ? RegisteredType{} : found->second;
 }
 
-void renew_schemas_in_child() noexcept {
-  new (&types().lock) std::mutex;
+void watch_forks_of_schemas() noexcept {
+  static ChildHandler handler;
+  handler.install([] { renew_guarded(types().lock, types().known); }, types());
 }
 
 }  // namespace nvtx

@@ -24,7 +24,7 @@ struct PayloadEnum {
   std::vector<Value> values;
   size_t size = 4;
 
-  // "red", "read|write", or the number if no name fits.
+  // Returns the name of a value: "red", "read|write"; the number if no name fits.
   std::string text_of(uint64_t value) const;
 };
 
@@ -45,21 +45,22 @@ struct PayloadSchema {
   size_t alignment = 0;    // of packed structs; 0: natural
 };
 
-// What an id stands for; both null: nothing is known of it. Ids of static schemas are unique in a
-// domain, others in the process.
+// The type with a registered id; both null: unknown. Ids of static schemas are unique in a domain,
+// others in the process.
 struct RegisteredType {
   const PayloadSchema* schema = nullptr;
   const PayloadEnum* enumeration = nullptr;
 };
 
-// Registers what the program describes, and returns its id; 0 if that is incomplete or memory is
-// exhausted. domain: identity. Any thread.
+// Registers a schema or enumeration, copying the description, and returns its id; 0 if the
+// description is incomplete or memory is exhausted. domain: identity. Any thread.
 uint64_t register_schema(const void* domain, const SchemaAttributes* given) noexcept;
 uint64_t register_enum(const void* domain, const EnumAttributes* given) noexcept;
 // Any thread.
 RegisteredType find_payload_type(const void* domain, uint64_t id) noexcept;
-// Makes the lock of schemas usable in a forked child.
-void renew_schemas_in_child() noexcept;
+// Registers a handler for forked children, which renews the lock of the types and, if it was held,
+// their table. Later calls do nothing. Any thread.
+void watch_forks_of_schemas() noexcept;
 
 }  // namespace nvtx
 FASTPROF_NAMESPACE_END

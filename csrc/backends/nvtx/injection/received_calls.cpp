@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program's NVTX calls do: see received_calls.hpp. Each runs on the calling thread, never
-// throws, and returns what NVTX documents: levels of push and pop from 0, numbers of started
-// ranges.
+// Implementation of the program's NVTX calls: see received_calls.hpp. Each runs on the calling
+// thread, never throws, and returns what NVTX documents: levels of push and pop from 0, numbers of
+// started ranges.
 #include "backends/nvtx/injection/received_calls.hpp"
 
 #include "backends/annotations/domain.hpp"
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/annotations/thread_names.hpp"
 #include "backends/nvtx/injection/event_text.hpp"
+#include "backends/nvtx/injection/object_names.hpp"
 #include "backends/nvtx/injection/payload_records.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -17,12 +18,12 @@ namespace {
 using annotations::Attributes;
 using annotations::Domain;
 
-// Identity of a domain in the stacks of pushed ranges; null: the default domain.
+// Returns the domain of a handle; null: the default domain.
 Domain& domain_of(DomainHandle handle) noexcept {
   return handle != nullptr ? *static_cast<Domain*>(handle) : Domain::standard();
 }
 
-// Payloads of the extension, which an event's attributes point to.
+// Returns whether an event's attributes point to payloads of the extension.
 FASTPROF_ALWAYS_INLINE bool has_payloads(const EventAttributes& event) noexcept {
   return FASTPROF_UNLIKELY(static_cast<int32_t>(event.payload_type) == kExtendedPayload);
 }
@@ -170,23 +171,18 @@ void name_os_thread_wide(uint32_t tid, const wchar_t* name) noexcept {
   annotations::name_thread(tid, text.view());
 }
 
-// Of resources, only threads are shown.
+// Of NVTX's resources, only threads and objects of CUDA are used: their names.
 ResourceHandle create_resource(DomainHandle, const ResourceAttributes* resource) noexcept {
   static char token;
-  if (resource != nullptr && resource->size >= sizeof(ResourceAttributes) &&
-      resource->type == kThreadNative) {
+  if (resource != nullptr && resource->size >= sizeof(ResourceAttributes)) {
     const EventText text(resource->message_type, resource->message);
-    annotations::name_thread(static_cast<uint32_t>(resource->identifier.number), text.view());
+    if (!name_cuda_resource(*resource, text.view()) && resource->type == kThreadNative)
+      annotations::name_thread(static_cast<uint32_t>(resource->identifier.number), text.view());
   }
   return &token;
 }
 void destroy_resource(ResourceHandle) noexcept {}
 void initialize(const void*) noexcept {}
-
-template <class Function>
-FunctionPointer pointer_to(Function* function) noexcept {
-  return reinterpret_cast<FunctionPointer>(function);
-}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that take the place of NVTX's: one for each call of its core interface.
+// The functions that replace NVTX's, one for each call of its core interface.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,14 @@ FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
 
 struct ReceivedCall {
-  uint32_t id;  // core::Id or core2::Id
+  uint32_t id;  // of its module: core::Id, core2::Id, cuda::Id or cudart::Id
   FunctionPointer function;
 };
+
+template <class Function>
+FunctionPointer pointer_to(Function* function) noexcept {
+  return reinterpret_cast<FunctionPointer>(function);
+}
 
 extern const ReceivedCall received_core_calls[15];
 extern const ReceivedCall received_domain_calls[15];

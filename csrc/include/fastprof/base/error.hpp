@@ -30,7 +30,7 @@ class ValueError : public Error {
   using Error::Error;
 };
 
-// An explicitly requested feature that this machine, kernel or build does not have.
+// A requested feature that this machine, kernel or build does not have.
 class UnavailableError : public Error {
  public:
   using Error::Error;

@@ -12,7 +12,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A recogniser that builds no tree. Nesting is limited, so that untrusted text cannot exhaust the
+// A recogniser: it builds no tree. Functions below consume what they are named after and return
+// whether it was there. Nesting is limited, so that untrusted text cannot exhaust the
 // stack.
 class JsonCheck {
  public:

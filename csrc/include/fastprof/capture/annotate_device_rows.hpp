@@ -34,7 +34,7 @@ class Annotator {
   void run() {
     collect();
     if (found_.empty()) return;
-    spread_to_outer_ranges();
+    extend_outer_ranges();
     std::sort(found_.begin(), found_.end(), [](const Annotation& a, const Annotation& b) {
       if (a.track != b.track) return a.track < b.track;
       if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
@@ -71,15 +71,16 @@ class Annotator {
     annotation.end_ns = std::max(annotation.end_ns, end_ns);
   }
 
-  // Waits and operations on memory are no work of the queue.
-  void find_work() {
+  // Finds the sites of a queue's work: kernels, copies and fills, but not waits and allocations.
+  void find_work_sites() {
     for (const SiteInfo& site : capture_.sites)
       is_work_.push_back(site.category == "kernel" || site.category == "gpu_memcpy" ||
                          site.category == "gpu_memset");
   }
 
+  // Makes an annotation of each innermost user range and queue with work launched in it.
   void collect() {
-    find_work();
+    find_work_sites();
     int32_t launching = -1, user = -1;
     for (const DeviceLink& link : capture_.device_links) {
       const uint32_t track = capture_.track[link.row];
@@ -95,8 +96,9 @@ class Annotator {
     }
   }
 
-  // Inner ranges come later in the rows than those around them.
-  void spread_to_outer_ranges() {
+  // Extends the annotations of enclosing user ranges by those of the ranges inside. By descending
+  // row: an inner range has a larger row than those around it.
+  void extend_outer_ranges() {
     std::vector<std::pair<int32_t, size_t>> order;
     order.reserve(found_.size());
     for (size_t i = 0; i < found_.size(); ++i) order.emplace_back(found_[i].range, i);

@@ -3,6 +3,7 @@
 // input of everything after the recorder (summary, trees, trace writers, the Python layer).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -22,8 +23,8 @@ using EventKind = SiteKind;
 
 // Bits of the flags column.
 namespace event_flag {
-constexpr uint8_t finished =
-    1;  // the end was recorded in the session; if unset, end_ns is the stop time
+// The end was recorded in the session; if unset, end_ns is the stop time.
+constexpr uint8_t finished = 1;
 constexpr uint8_t cross_thread_end = 2;     // ended on another thread: cross_thread_end_track
 constexpr uint8_t clock_discontinuity = 4;  // the clock jumped between begin and end
 constexpr uint8_t clamped = 8;              // end < begin: the duration was set to 0 ns
@@ -61,6 +62,7 @@ inline bool is_any_range(EventKind kind) noexcept {
 constexpr const char* kTaskCategory = "task_lifetime";
 constexpr const char* kAwaitCategory = "task_await";
 
+// Returns whether rows of this site say when a task ran.
 inline bool is_task_site(const SiteInfo& site) {
   return site.category == kTaskCategory || site.category == kAwaitCategory;
 }
@@ -105,7 +107,7 @@ inline int64_t process_of_device(int64_t device_pid, int64_t own_pid) noexcept {
                                              : (device_pid - kFirstForeignDevicePid) / 1000;
 }
 
-// How a row that tells of a device came about.
+// What caused a row of a device or of its runtime.
 struct DeviceLink {
   uint32_t row;          // a call of the device's runtime, or work on the device
   int32_t call;          // row of the call that started this work; -1: a call itself, or unknown
@@ -146,7 +148,7 @@ struct Capture {
   std::vector<uint32_t> cross_thread_end_row;
   std::vector<uint32_t> cross_thread_end_track;
 
-  // Of all rows that come from a device or its runtime, ascending by row.
+  // Links of all rows that come from a device or its runtime, ascending by row.
   std::vector<DeviceLink> device_links;
 
   // Names of the values in counters_begin and counters_end blocks, in order.
@@ -173,7 +175,13 @@ struct Capture {
       if (id == of) return name;
     return {};
   }
-  // Number of ranges that had not ended at the stop; rows that say when tasks ran are none.
+  // The track that a range of another one ended on (flag cross_thread_end); null for other rows.
+  const TrackInfo* ending_track(size_t row) const noexcept {
+    const auto at = std::lower_bound(cross_thread_end_row.begin(), cross_thread_end_row.end(), row);
+    if (at == cross_thread_end_row.end() || *at != row) return nullptr;
+    return &tracks[cross_thread_end_track[static_cast<size_t>(at - cross_thread_end_row.begin())]];
+  }
+  // Number of ranges that had not ended at the stop; rows that say when tasks ran do not count.
   uint64_t open_ranges() const {
     uint64_t count = 0;
     for (size_t row = 0; row < size(); ++row)
@@ -181,6 +189,7 @@ struct Capture {
                !is_task_site(sites[site[row]]);
     return count;
   }
+  // Number of events that are missing, of all causes.
   uint64_t dropped_total() const noexcept {
     uint64_t total = 0;
     for (size_t i = 0; i < kMaxDropCauses; ++i)

@@ -2,8 +2,8 @@
 // link_device_rows: finds out which range made each call of a device's runtime, and which call
 // started each work on a device.
 //
-// No record of a range says what it launched, so launching costs the recorder nothing. The nesting
-// of the calls says it, and correlations, which calls and work have as arguments.
+// Ranges do not record what they launch, so launching costs the recorder nothing. It is inferred: a
+// call belongs to the range in which it nests, and work to the call with the same correlation.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +33,9 @@ inline size_t correlation_argument(const SiteInfo& site) {
 // first, counts.
 inline void link_device_rows(Capture& capture) {
   constexpr uint32_t kCall = category::runtime, kWork = category::device;
-  // What a call is nested in besides the range or op that made it: as in PyTorch, calls of Python
-  // launch nothing.
-  constexpr uint32_t kPassed = category::runtime | category::python_call | category::task;
+  // Rows that cannot have made a call; the search goes on in their parents. As in PyTorch, calls of
+  // Python functions launch nothing.
+  constexpr uint32_t kSkipped = category::runtime | category::python_call | category::task;
   std::vector<size_t> argument(capture.sites.size(), SIZE_MAX);
   bool any = false;
   for (size_t i = 0; i < capture.sites.size(); ++i) {
@@ -62,7 +62,7 @@ inline void link_device_rows(Capture& capture) {
     DeviceLink link{static_cast<uint32_t>(row), -1, -1, correlation_of(static_cast<uint32_t>(row))};
     if (mask == kCall) {
       int32_t range = capture.parent[row];
-      while (range >= 0 && (mask_of(static_cast<size_t>(range)) & kPassed) != 0)
+      while (range >= 0 && (mask_of(static_cast<size_t>(range)) & kSkipped) != 0)
         range = capture.parent[static_cast<size_t>(range)];
       link.range = range;
       if (link.correlation != 0)

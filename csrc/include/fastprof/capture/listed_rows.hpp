@@ -37,7 +37,7 @@ struct ListedRows {
 // name_of_site: a code of each site's name. Raises ValueError, naming the row, if an index is out
 // of range.
 inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>& name_of_site) {
-  enum : uint8_t { listed = 1, nests = 2, one_child = 4, more_children = 8 };
+  enum : uint8_t { listed = 1, nests = 2, one_child = 4, more_children = 8, in_list = 16 };
   const auto fail = [](size_t row, const char* what) {
     raise<ValueError>("table row " + std::to_string(row) + ": " + what);
   };
@@ -81,13 +81,13 @@ inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>
     }
     above[row] = static_cast<int32_t>(found.parent.size());
     found.parent.push_back(parent);
-    state[row] |= more_children << 1;  // listed
+    state[row] |= in_list;
   }
   found.all = found.parent.size() == table.rows;
   if (found.all) return found;
   found.rows.reserve(found.parent.size());
   for (size_t row = 0; row < table.rows; ++row)
-    if ((state[row] & more_children << 1) != 0) found.rows.push_back(static_cast<int64_t>(row));
+    if ((state[row] & in_list) != 0) found.rows.push_back(static_cast<int64_t>(row));
   return found;
 }
 

@@ -35,7 +35,7 @@ struct CapturePart {
 
 namespace merging {
 
-// Returns a text that is equal for sites without a difference.
+// Returns a text that is equal for equal sites only.
 inline std::string site_key(const SiteInfo& site) {
   std::string key;
   const auto add = [&key](const std::string& text) {
@@ -68,9 +68,10 @@ inline void for_each_flow(const Capture& capture, const Use& use) {
       use(row, capture.payload_words[capture.payload[row]]);
 }
 
-// Keeps apart the flows of processes that use the same numbers, as forked children that count on
-// do. A flow that begins and ends in one process gets a number of its own if an earlier part uses
-// its number; any other flow keeps its number, since its other end may lie in another process.
+// Renumbers flows where several processes use the same numbers, as a forked child does that
+// continues its parent's count. A flow that begins and ends in one process gets a number of its own
+// if an earlier part uses its number; any other flow keeps its number, since its other end may lie
+// in another process.
 class FlowNumbers {
  public:
   explicit FlowNumbers(const std::vector<CapturePart>& parts) {
@@ -113,7 +114,8 @@ inline std::vector<size_t> correlation_arguments(const SiteInfo& site) {
   return found;
 }
 
-// A process that executed another program has a part for each: the last one names it.
+// Sets the name of a process. One that executed another program has a part for each program, and
+// the name of the last.
 inline void name_process(Capture& all, int64_t pid, const std::string& name) {
   if (pid == all.pid) return;
   for (auto& known : all.process_names)
@@ -127,23 +129,24 @@ inline void name_process(Capture& all, int64_t pid, const std::string& name) {
 }  // namespace merging
 
 // Returns the rows of all parts as one capture, part after part, which keeps rows grouped by track.
-// Parts must be valid (validate_capture), no two rows of a part may share payload words other than
-// shared blocks, and parts are only read. Track ids are renumbered, so that no
-// two processes share one, and correlations of device work, too; equal sites become one, except
-// those of counters, which belong to a process. t0, pid, process name and node id are those of the
-// first part; process_names gets the others'; t1 is the latest of all. Return addresses of other
-// processes than the first are cancelled, since they can be named in their own process only. Raises
-// ValueError for no parts and for more rows or payload words than a capture can have. O(rows).
+// Parts must be valid (validate_capture), and no two rows of a part may share payload words other
+// than shared blocks; parts are only read. Track ids and correlations are renumbered, so that no
+// two processes share one. Equal sites become one, except those of counters, which belong to a
+// process. t0, pid, process name and node id are those of the first part; process_names gets the
+// others'; t1 is the latest of all. Native stacks of processes other than the first are cancelled,
+// because their addresses have no meaning here. Raises ValueError for no parts and for more rows or
+// payload words than a capture can have. O(rows).
 inline Capture merge_captures(const std::vector<CapturePart>& parts) {
-  if (parts.empty()) raise<ValueError>("no captures to merge");
+  if (parts.empty()) raise<ValueError>("there are no captures to merge: pass at least one part");
   size_t rows = 0, words = 0;
   for (const CapturePart& part : parts) {
     rows += part.capture->size();
     words += part.capture->payload_words.size();
   }
   if (rows > static_cast<size_t>(INT32_MAX) || words >= kNoPayload)
-    raise<ValueError>("the processes recorded more than one capture can hold: " +
-                      std::to_string(rows) + " rows, " + std::to_string(words) + " words");
+    raise<ValueError>(
+        "the processes recorded more than one capture can hold: " + std::to_string(rows) +
+        " rows, " + std::to_string(words) + " words; merge fewer, or record a shorter time");
   Capture all;
   const Capture& first = *parts.front().capture;
   all.t0_ns = first.t0_ns + parts.front().shift_ns;
@@ -174,7 +177,7 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
     const auto string_offset = static_cast<uint64_t>(all.strings.size());
     const uint64_t id_offset = other ? next_track_id : 0;
 
-    // Each process numbers its calls from 1: as those of several backends, they follow each other.
+    // Each process numbers its calls from 1, so its numbers are shifted behind those before.
     const uint32_t correlation_offset = last_correlation;
     std::vector<std::vector<size_t>> correlations;  // by site
 
@@ -206,7 +209,7 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
     all.payload_words.insert(all.payload_words.end(), from.payload_words.begin(),
                              from.payload_words.end());
     uint64_t* const all_words = all.payload_words.data() + word_offset;
-    // An index that is invalid stays so.
+    // An invalid index stays invalid.
     const auto moved_text = [&](uint64_t index) {
       return index < from.strings.size() ? index + string_offset : UINT64_MAX;
     };

@@ -13,9 +13,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Returns whether a row's duration is taken from its parent's self time: that of a nesting range
-// is, unless it says when a task ran. A range that awaits is open meanwhile, so its self time
-// includes its suspensions (as in `summarise`).
+// Returns whether a row's duration is subtracted from its parent's self time: that of a nesting
+// range is, except for rows that say when a task ran or was suspended. So the self time of a range
+// that awaits includes its suspensions (as in `summarise`).
 inline bool reduces_self_time(const Capture& capture, size_t row) noexcept {
   return is_nesting_range(capture, row) && !is_task_site(capture.sites[capture.site[row]]);
 }

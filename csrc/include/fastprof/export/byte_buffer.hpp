@@ -83,6 +83,13 @@ class ByteBuffer {
   bool ok_ = true;
 };
 
+// Copies a literal to `out`; returns the end.
+template <size_t Size>
+FASTPROF_ALWAYS_INLINE char* put_literal(char* out, const char (&text)[Size]) noexcept {
+  std::memcpy(out, text, Size - 1);
+  return out + (Size - 1);
+}
+
 // A byte string that is copied in blocks of 16, which is cheaper than a call to memcpy for about 60
 // bytes. A copy overwrites up to 15 bytes behind its end.
 class ByteBlock {

@@ -34,14 +34,14 @@ class ChromeArgs {
     find_calls();
   }
 
-  // Whether the row is a call of Python, whose args are never empty.
+  // Returns whether the row is a call of a Python function, whose args are never empty.
   FASTPROF_ALWAYS_INLINE bool is_call(size_t row) const noexcept {
     return !calls_.empty() && is_call_site_[capture_.site[row]];
   }
 
   // Writes the args object of a range or mark. `inside`: for a range of the autograd engine, the
   // node of the backward function inside it; such a range has no sequence number of its own.
-  // `device`: the link of a row that tells of a device.
+  // `device`: the link of a row of a device or of its runtime, else null.
   void write_row(size_t row, const AutogradNode& inside = {}, const DeviceLink* device = nullptr) {
     first_ = true;
     record_function_id_ = 0;
@@ -66,14 +66,17 @@ class ChromeArgs {
       member(",\"finished\":false");
     }
     if (info.kind == EventKind::async_range || crossed) member(",\"is_async\":true");
-    if (crossed) write_end_thread(row);
+    if (const TrackInfo* ending = crossed ? capture_.ending_track(row) : nullptr) {
+      member(",\"End thread\":");
+      write_int(ending->tid);
+    }
     if ((flags & event_flag::clock_discontinuity) != 0) member(",\"clock_discontinuity\":true");
     if ((flags & event_flag::clamped) != 0) member(",\"clamped\":true");
     if ((flags & event_flag::enclosing) != 0) member(",\"enclosing\":true");
     if (inside.sequence_nr >= 0)
       write_node(inside.sequence_nr, static_cast<int64_t>(inside.forward_thread));
     if (is_call(row)) write_call(row);
-    if (device != nullptr) {  // the id of the range that launched it, and no number of its own
+    if (device != nullptr) {  // gets the id of the range that launched it, and no "Ev Idx"
       if (device->range >= 0) {
         member(",\"External id\":");
         write_int(int64_t{device->range} + 1);
@@ -86,8 +89,8 @@ class ChromeArgs {
 
   // Writes `"External id":R,"Record function id":0,"Ev Idx":R`, the ids of a range without details.
   static FASTPROF_ALWAYS_INLINE char* put_plain_ids(char* at, size_t row) noexcept {
-    at = put_decimal(put(at, "\"External id\":"), row + 1);
-    return put_decimal(put(at, ",\"Record function id\":0,\"Ev Idx\":"), row);
+    at = put_decimal(put_literal(at, "\"External id\":"), row + 1);
+    return put_decimal(put_literal(at, ",\"Record function id\":0,\"Ev Idx\":"), row);
   }
 
   void write_value(const PayloadValue& value) {
@@ -133,15 +136,9 @@ class ChromeArgs {
   }
 
  private:
-  template <size_t Size>
-  static FASTPROF_ALWAYS_INLINE char* put(char* at, const char (&text)[Size]) noexcept {
-    std::memcpy(at, text, Size - 1);
-    return at + (Size - 1);
-  }
-
-  // Numbers the calls from 1, in the order of rows, and finds their callers. Calls are nested among
-  // themselves: a range that begins in a call and outlives it takes its place in Capture::parent,
-  // but makes no call.
+  // Numbers the calls of Python functions from 1, in row order, and finds the caller of each.
+  // Capture::parent does not do: a range that begins in a call and outlives it would be the parent
+  // of later calls.
   void find_calls() {
     bool any = false;
     for (const SiteInfo& site : capture_.sites) {
@@ -162,7 +159,8 @@ class ChromeArgs {
     }
   }
 
-  // As PyTorch writes the numbers of a call, of its caller, and of a torch.nn.Module in its class.
+  // Writes the numbers of a call, of its caller, and, for a torch.nn.Module, that of the object
+  // among those of its class, as PyTorch does.
   void write_call(size_t row) {
     const uint32_t caller = callers_[calls_[row]];
     member(",\"Python parent id\":");
@@ -230,15 +228,6 @@ class ChromeArgs {
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;
-  }
-
-  void write_end_thread(size_t row) {
-    const auto at = std::lower_bound(capture_.cross_thread_end_row.begin(),
-                                     capture_.cross_thread_end_row.end(), row);
-    if (at == capture_.cross_thread_end_row.end() || *at != row) return;
-    const auto index = static_cast<size_t>(at - capture_.cross_thread_end_row.begin());
-    member(",\"End thread\":");
-    write_int(capture_.tracks[capture_.cross_thread_end_track[index]].tid);
   }
 
   // Writes the range's performance counter values and, if any, what limits their accuracy.

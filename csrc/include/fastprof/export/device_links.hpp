@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What traces show of devices: their names, and DeviceLinks, which looks up the links of rows and
-// numbers the arrows between them.
+// DeviceLinks: looks up the links between calls of a device's runtime and the work that they
+// started, and numbers the arrows that traces show for them.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
@@ -14,24 +13,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The first track of each device, in the order of the tracks. A device is known by its pid.
-inline std::vector<const TrackInfo*> devices_of(const Capture& capture) {
-  std::vector<const TrackInfo*> devices;
-  for (const TrackInfo& track : capture.tracks)
-    if (track.is_device() &&
-        std::find_if(devices.begin(), devices.end(), [&track](const TrackInfo* known) {
-          return known->pid == track.pid;
-        }) == devices.end())
-      devices.push_back(&track);
-  return devices;
-}
-
-// "GPU 0", as in Kineto's traces; "npu 0" for a device of a plug-in.
-inline std::string device_name(const TrackInfo& track) {
-  return (track.device_kind.empty() ? "GPU" : track.device_kind) + " " +
-         std::to_string(track.device_index);
-}
-
+// Looks up the links of one capture's rows, which must not change. Any thread.
 class DeviceLinks {
  public:
   explicit DeviceLinks(const Capture& capture) : links_(capture.device_links) {
@@ -43,7 +25,8 @@ class DeviceLinks {
     track_ = &capture.track;
   }
 
-  // Whether the row is one of a device: its External id is that of a range, payload or not.
+  // Returns whether the row lies on a device. Its "External id" is then that of the range that
+  // launched it, so it has args even without a payload.
   bool is_on_device(size_t row) const noexcept {
     return track_ != nullptr && is_device_[(*track_)[row]];
   }
@@ -67,7 +50,7 @@ class DeviceLinks {
   const std::vector<DeviceLink>& links_;
   const Column<uint32_t>* track_ = nullptr;  // null: there are no links
   std::vector<bool> is_device_;              // by track
-  std::vector<bool> started_work_;           // by row: a call that started work which is listed
+  std::vector<bool> started_work_;  // by row: whether it is a call with work in the capture
 };
 
 FASTPROF_NAMESPACE_END

@@ -2,7 +2,6 @@
 // Writes debug annotations of Perfetto track events: the same typed arguments as in Chrome traces.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -92,12 +91,8 @@ class PerfettoArgs {
     if (info.kind == EventKind::async_range || (flags & event_flag::cross_thread_end) != 0)
       add_bool(event, "is_async", true);
     if ((flags & event_flag::cross_thread_end) != 0) {
-      const auto at = std::lower_bound(capture_.cross_thread_end_row.begin(),
-                                       capture_.cross_thread_end_row.end(), row);
-      if (at != capture_.cross_thread_end_row.end() && *at == row) {
-        const auto index = static_cast<size_t>(at - capture_.cross_thread_end_row.begin());
-        add_int(event, "End thread", capture_.tracks[capture_.cross_thread_end_track[index]].tid);
-      }
+      if (const TrackInfo* ending = capture_.ending_track(row))
+        add_int(event, "End thread", ending->tid);
     }
     if ((flags & event_flag::clock_discontinuity) != 0)
       add_bool(event, "clock_discontinuity", true);
@@ -123,7 +118,7 @@ class PerfettoArgs {
     }
     add_int(event, "Device Type", info.device_type < 0 ? 0 : info.device_type);
     add_int(event, "Device Id", info.device_index);
-    if (info.function.empty()) return;  // else an allocator of its own, such as Python's
+    if (info.function.empty()) return;  // otherwise the name of the allocator, such as Python's
     named("Allocator").text(perfetto::debug_annotation::string_value, info.function);
     finish(event);
   }

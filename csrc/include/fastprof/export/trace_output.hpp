@@ -32,14 +32,14 @@ struct ReportingFile {
   TraceFile file;
   TraceProgress progress;
   uint64_t bytes = 0;
-  uint64_t told_bytes = 0;
+  uint64_t reported_bytes = 0;
 
   static bool write(void* self, const char* data, size_t size) {
     auto* to = static_cast<ReportingFile*>(self);
     if (!to->file.write(data, size)) return false;
     to->bytes += size;
-    if (to->progress.call == nullptr || to->bytes - to->told_bytes < kStepBytes) return true;
-    to->told_bytes = to->bytes;
+    if (to->progress.call == nullptr || to->bytes - to->reported_bytes < kStepBytes) return true;
+    to->reported_bytes = to->bytes;
     if (to->progress.call(to->progress.state, to->bytes)) return true;
     to->file.cancel();
     return false;
@@ -59,7 +59,9 @@ uint64_t to_stream(const Capture& capture, Stream& stream, const Options& option
   ByteBuffer out(write, &stream);
   Writer(capture, options, out).write();
   out.flush();
-  if (!out.ok()) raise<IoError>("cannot write the trace: the output stream failed");
+  if (!out.ok())
+    raise<IoError>(
+        "cannot write the trace: the output stream failed. Check its file and free space.");
   return out.bytes();
 }
 

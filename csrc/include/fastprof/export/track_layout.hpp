@@ -32,7 +32,7 @@ struct TraceLane {
 // Lanes 0 to tracks-1 are the threads and tasks. A synchronous range is placed on its thread, or on
 // its parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap
 // lane. Async ranges and ranges that ended on another thread go to async lanes, on which nothing
-// nests. Other rows follow their parent. Free lanes are reused, so a thread has as many as it needs
+// nests. Other rows follow their parent. Free lanes are reused, so a thread has as many as overlap
 // at any one time.
 class TrackLayout {
  public:
@@ -91,7 +91,7 @@ class TrackLayout {
         continue;
       }
       if (track.is_device()) {
-        // Numbers of queues are shown as they are, in a process of their own.
+        // The queue's number is used unchanged: a device is a process of its own in traces.
         lane.tid = track.tid;
         lane.real_tid = false;
         lane.name = track.name.empty() ? "stream " + std::to_string(track.tid) : track.name;

@@ -69,7 +69,7 @@ inline constexpr RecorderFunctions leader_functions = {
     &leader_unload_code,    &leader_primitives,    &leader_dispatch_begin,   &leader_dispatch_end,
     &leader_detail_begin,   &leader_detail_end,    &leader_session_site,     &leader_session_string,
     &leader_begin_function,
-#if FASTPROF_ABI_MINOR >= 2
+#if FASTPROF_ABI_MINOR >= 2  // tests build older minors
     &leader_signal_track,   &FunctionCalls::open,  &FunctionCalls::activate, &FunctionCalls::begin,
     &FunctionCalls::end,    &FunctionCalls::close, &leader_report_memory,
 #endif

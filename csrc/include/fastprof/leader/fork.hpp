@@ -38,6 +38,7 @@ inline void fork_prepare() noexcept {
   block->limit = 0;
 }
 
+// In the parent, after fork: releases the locks.
 inline void fork_parent() noexcept {
   State* s = state();
   ThreadBlock* block = thread_block();
@@ -74,8 +75,8 @@ inline uint64_t follow_sessions(State* s) noexcept {
   return s->session_bits;
 }
 
-// Where the system cannot wipe memory in children, does so: the end of a range that was open must
-// find zeroes. Before anything else is done to the lists.
+// Zeroes the slabs where the system cannot wipe memory in children: the end of a range that was
+// open must find zeroes. Call it before the lists of slabs are changed.
 inline void wipe_slabs_in_child(State* s) noexcept {
   if (platform::kWipesInChildren) return;
   for (Slab* slab = s->slabs; slab != nullptr;) {

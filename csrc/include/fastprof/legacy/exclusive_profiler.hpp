@@ -71,14 +71,13 @@ inline void warn_uncounted_device(Device device) noexcept {
   if (__atomic_exchange_n(&g_warned_devices, 1u, __ATOMIC_RELAXED) != 0) return;
   std::fprintf(stderr,
                "fastprof: memory of device type %s is not counted by the exclusive profiler, only "
-               "that of cpu, mkldnn, "
-               "ideep, cuda and hip; use a Session for it (told once)\n",
+               "that of cpu, mkldnn, ideep, cuda and hip; use a Session for it (reported once)\n",
                device_type_name(device.type));
 }
 
 }  // namespace legacy_detail
 
-// See above. Threads that share it may call the member functions concurrently.
+// The profiler of one run. Threads that share it may call its member functions concurrently.
 class ExclusiveProfiler final : public ProfilerStateBase {
  public:
   // `stubs`: the result of require_device_stubs(config.state).

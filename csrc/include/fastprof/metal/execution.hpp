@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution: one run, copy or fallback from its begin until its command buffer has completed; what
-// it prints and which signposts it makes.
+// Execution: state of one run, copy or fallback from its begin until its command buffer has
+// completed, and the log lines and signposts that it makes.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,7 @@ inline std::string text_at_end(const Execution& execution, const Options& now, d
   return execution.text + (times.empty() ? "" : " " + times) + (failed ? " [failed]" : "");
 }
 
-// Begins the interval, once and if somebody looks at the log.
+// Begins the interval if a tool records the log and it has not begun yet.
 inline void begin_interval(Execution& execution, Signposts& signposts) {
   if (execution.interval_id == 0 || !signposts.enabled(SignpostLog::intervals)) return;
   if (execution.interval_begun.exchange(true)) return;

@@ -15,7 +15,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace metal {
 
-// Any thread.
+// Starts and stops captures, one at a time. Any thread.
 class GpuCapture {
  public:
   // platform must outlive the object.
@@ -50,13 +50,14 @@ class GpuCapture {
     return path;
   }
 
-  // Completes the captured work and closes the document, even if completing raises, which is raised
-  // again then. stream: as in start(). Raises StateError if no capture runs.
+  // Waits for the captured work and closes the document. If the wait raises, the document is closed
+  // before the exception is raised again. stream: as in start(). Raises StateError if no capture
+  // runs.
   void stop(Stream* stream = nullptr) {
     const std::lock_guard<std::mutex> hold(lock_);
     CaptureDevice& device = platform_.capture_device();
     if (!device.is_capturing()) raise<StateError>("no Metal capture runs: start one first");
-      // A capture that ends while its work is still executed has crashed in some versions of macOS.
+      // Some versions of macOS crash if a capture ends while its work is still executing.
 #if FASTPROF_EXCEPTIONS
     std::exception_ptr failure;
     try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Platform: the few things that the Metal profiler needs of an operating system with Metal.
+// Platform: the interface through which the Metal profiler uses the operating system and Metal.
 //
-// csrc/backends/metal/metal_platform.mm is Apple's; tests drive the profiler with one of their own.
-// The profiler holds no lock of its own while it calls any of these functions.
+// csrc/backends/metal/metal_platform.mm implements it on macOS; tests have an implementation of
+// their own. The profiler holds no lock of its own while it calls any of these functions.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,9 @@ class Stream {
   virtual Queue queue() = 0;
   // Identifies the current command buffer among those alive, as BufferTimes::buffer.
   virtual uint64_t buffer() = 0;
+  // Adds a name to the label of the current command buffer, unless the program has set one. May
+  // have no effect.
+  virtual void add_label(const std::string& /*name*/) {}
 };
 
 // Signposts of os_log: marks that Instruments shows.
@@ -73,7 +76,7 @@ class Signposts {
   virtual ~Signposts() = default;
   // Creates the log if it does not exist yet. False if the system refuses.
   virtual bool open(SignpostLog log) = 0;
-  // Whether somebody looks at the log.
+  // Whether a tool records the log.
   virtual bool enabled(SignpostLog log) = 0;
   // A new identifier, never 0. With a pointer, that which stands for the pointer.
   virtual uint64_t make_id(SignpostLog log, const void* pointer) = 0;

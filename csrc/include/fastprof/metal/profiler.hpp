@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiler of Metal work: begin and end functions around kernels, graphs, copies and ops that fall
-// back to the CPU. It makes signposts for Instruments, lines and statistics of them, as PyTorch's
-// MPSProfiler does, and tells an ExecutionObserver.
+// back to the CPU. Makes signposts for Instruments, log lines and statistics, as PyTorch's
+// MPSProfiler does, and reports to an ExecutionObserver.
 //
 //   auto profiler = metal::Profiler::make(platform, metal::options_of_environment());
 //   profiler->begin_profile_kernel(pipeline, "add", {a, b}, &stream);
@@ -40,8 +40,9 @@ FASTPROF_NAMESPACE_BEGIN
 namespace metal {
 
 // All functions may be called from any thread. begin and end functions cost one load and a branch
-// while nothing wants their kind of work. Handlers of command buffers hold a reference, so the
-// profiler lives until the last has run. `stream` is null for the platform's default stream.
+// while no option and no observer requests their kind of work. Handlers of command buffers hold a
+// reference, so the profiler lives until the last has run. `stream` is null for the platform's
+// default stream.
 class Profiler : public std::enable_shared_from_this<Profiler> {
  public:
   // platform must outlive the profiler. options: raises ValueError if they are invalid. print:
@@ -86,6 +87,13 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   void set_observer(std::shared_ptr<ExecutionObserver> observer) {
     const std::lock_guard<SignalAwareLock> hold(lock_);
     settings_.set_observer(std::move(observer));
+  }
+  // From now on command buffers that have no label get one: the names of the profiled works in
+  // them. Whoever observes the process's commits names rows by it, so this is how works of a
+  // library have their names in profiles that another library or Python records.
+  void label_buffers(bool on) {
+    const std::lock_guard<SignalAwareLock> hold(lock_);
+    settings_.label_buffers(on);
   }
 
   // ---- kernels and graphs ----
@@ -237,8 +245,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     const std::lock_guard<SignalAwareLock> hold(lock_);
     return ledger_.statistics();
   }
-  // Waits until all ended work has completed; commits what the streams hold back first. Returns the
-  // number of command buffers that had not completed after timeout_s seconds.
+  // Commits the encoded work of all streams and waits until all ended work has completed. Returns
+  // the number of command buffers that had not completed after timeout_s seconds.
   uint64_t wait_for_pending(double timeout_s = 10.0) {
     if (statistics().pending_count != 0) platform_.synchronize_all();
     std::unique_lock<SignalAwareLock> hold(lock_);
@@ -339,11 +347,14 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
 
   void end_on_gpu(const std::shared_ptr<Execution>& execution, Stream* given, SyncType sync) {
     Stream& stream = stream_of(given);
+    bool labels = false;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
+      labels = settings_.labels_buffers();
       if ((settings_.options().profile & WAIT_UNTIL_COMPLETED) != 0)
         sync = SyncType::COMMIT_AND_WAIT;
     }
+    if (labels) stream.add_label(execution->work.name);
     const Queue queue = execution->observed != 0 ? stream.queue() : Queue();
     end_when_completed(execution, stream);
     stream.synchronize(sync);
@@ -383,6 +394,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     if (execution.visible && prints_info(now, execution.work.kind, true)) print_(text + "\n");
     end_signposts(execution, now, text, platform_.signposts());
   }
+
   Platform& platform_;
   std::function<void(const std::string&)> print_;
   mutable SignalAwareLock lock_;

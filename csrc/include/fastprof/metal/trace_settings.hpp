@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceSettings: what the Metal profiler traces, logs and reports, and to whom. Checks changes,
-// opens the system's logs, and says in one load whether a kind of work is wanted.
+// TraceSettings: options and observer of the Metal profiler. Validates changes, opens the system's
+// logs, and keeps in one word which kinds of work are profiled.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace metal {
 constexpr uint32_t kOperations = 1, kCopies = 2, kFallbacks = 4;
 
 // Thread rule: wants() may be called on any thread; for all else the caller holds the profiler's
-// lock. Signposts of a platform take no lock of ours.
+// lock. Signposts::open() is called with it held, so a platform's must not call the profiler.
 class TraceSettings {
  public:
   // Raises ValueError if the options are invalid, UnavailableError if the system refuses a log.
@@ -35,6 +35,7 @@ class TraceSettings {
   }
   const Options& options() const noexcept { return options_; }
   const std::shared_ptr<ExecutionObserver>& observer() const noexcept { return observer_; }
+  bool labels_buffers() const noexcept { return labels_buffers_; }
 
   // See the functions of Profiler with these names.
   void start_trace(std::string_view mode, bool wait_until_completed) {
@@ -61,13 +62,18 @@ class TraceSettings {
     observer_ = std::move(observer);
     publish_wants();
   }
+  void label_buffers(bool on) {
+    labels_buffers_ = on;
+    publish_wants();
+  }
 
  private:
   void publish_wants() noexcept {
-    const uint32_t wanted = observer_ != nullptr ? kOperations | kCopies | kFallbacks
-                                                 : (options_.operations() ? kOperations : 0) |
-                                                       (options_.copies() ? kCopies : 0) |
-                                                       (options_.fallbacks() ? kFallbacks : 0);
+    const uint32_t wanted = observer_ != nullptr || labels_buffers_
+                                ? kOperations | kCopies | kFallbacks
+                                : (options_.operations() ? kOperations : 0) |
+                                      (options_.copies() ? kCopies : 0) |
+                                      (options_.fallbacks() ? kFallbacks : 0);
     __atomic_store_n(&wanted_, wanted, __ATOMIC_RELAXED);
   }
   void apply(const Options& wanted, const char* where) {
@@ -82,9 +88,10 @@ class TraceSettings {
 
   Signposts& signposts_;
   Options options_;
-  uint32_t base_log_ = 0;  // what is logged beside a trace
-  uint32_t wanted_ = 0;    // relaxed atomic: kinds that somebody wants
+  uint32_t base_log_ = 0;  // log options while no trace runs
+  uint32_t wanted_ = 0;    // relaxed atomic: kinds of work that options_ or observer_ request
   std::shared_ptr<ExecutionObserver> observer_;
+  bool labels_buffers_ = false;
 };
 
 }  // namespace metal

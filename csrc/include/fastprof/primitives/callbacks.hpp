@@ -24,6 +24,7 @@ inline CallbackHandle next_handle(ProcessPrimitives* process) noexcept {
   return 1 + __atomic_fetch_add(&process->next_callback_handle, 1, __ATOMIC_RELAXED);
 }
 
+// Returns a reference to the list of global callbacks.
 inline CallbackList global_callbacks() noexcept {
   ProcessPrimitives* process = existing_process_primitives();
   if (process == nullptr) return {};
@@ -81,6 +82,7 @@ inline bool change_owner(CallbackHandle handle, Change change) {
   return true;
 }
 
+// Prints the warning for a handle that is registered nowhere.
 inline void warn_unknown(const char* what, CallbackHandle handle) noexcept {
   std::fprintf(stderr,
                "fastprof: %s(%llu): no such callback on this thread or globally; nothing changed\n",
@@ -218,7 +220,7 @@ inline void set_sampling_seed(uint64_t seed) noexcept {
   ThreadPrimitives* primitives = thread_primitives();
   if (primitives == nullptr) return;
   primitives->generator.state = seed;
-  stale_step_caches(primitives);
+  invalidate_step_caches(primitives);
 }
 
 FASTPROF_NAMESPACE_END

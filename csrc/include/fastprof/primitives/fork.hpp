@@ -33,7 +33,7 @@ inline void reset_primitives_in_child() noexcept {
   if (ThreadPrimitives* primitives = existing_thread_primitives()) {
     (void)CallbackList::adopt(primitives->callbacks);
     primitives->callbacks = nullptr;
-    stale_step_caches(primitives);
+    invalidate_step_caches(primitives);
     primitives->thread_id = thread_block()->track->id;  // the child has a new track
   }
   const CallbackList global = CallbackList::share(process->callbacks);

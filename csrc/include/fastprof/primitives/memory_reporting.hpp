@@ -20,10 +20,12 @@ class FASTPROF_VISIBLE MemoryReportingInfoBase : public DebugInfoBase {
   virtual void report_memory_usage(void* ptr, int64_t alloc_size_bytes,
                                    uint64_t total_allocated_bytes, uint64_t total_reserved_bytes,
                                    Device device) noexcept = 0;
+  // alloc_size_bytes: the size of the request that failed. Ignored by default.
   virtual void report_out_of_memory(int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
                                     uint64_t total_reserved_bytes, Device device) noexcept {
     (void)alloc_size_bytes, (void)total_allocated_bytes, (void)total_reserved_bytes, (void)device;
   }
+  // Whether reports are wanted now; if false, they are not made.
   virtual bool memory_profiling_enabled() const noexcept = 0;
   MemoryReportingInfoBase* memory_reporting() noexcept override { return this; }
 };

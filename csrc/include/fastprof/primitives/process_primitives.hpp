@@ -29,10 +29,10 @@ struct ProcessPrimitives {
   SlotRegistryBlock* slots;       // registered thread-local slots (lock)
   uint64_t next_callback_handle;  // relaxed
   uint64_t next_slot_handle;      // relaxed
-  uint64_t reserved_word;
-  uint64_t next_id_block;      // relaxed: RecordFunction handles are handed out in blocks
-  uint32_t enabled_callbacks;  // in `callbacks`; a hint read without the lock (relaxed)
-  uint32_t reported_count;     // (lock)
+  uint64_t reserved_word;         // zero
+  uint64_t next_id_block;         // relaxed: RecordFunction handles are handed out in blocks
+  uint32_t enabled_callbacks;     // in `callbacks`; a hint read without the lock (relaxed)
+  uint32_t reported_count;        // (lock)
   void (*reported[kMaxReportedFailures])();  // callbacks whose exception was reported (lock)
   const void* device_stubs[4];  // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
   ThreadPrimitives* threads;    // list of all; keeps them reachable for leak checkers (lock)
@@ -60,15 +60,15 @@ inline ProcessPrimitives* existing_process_primitives() noexcept {
 }
 
 // Returns the process's primitives, allocating them at first use. Any thread. Raises Error if
-// memory is exhausted.
-inline ProcessPrimitives* process_primitives() noexcept {
+// memory is exhausted, which terminates the program where the caller is noexcept.
+inline ProcessPrimitives* process_primitives() {
   if (ProcessPrimitives* existing = existing_process_primitives()) return existing;
   void* memory = std::calloc(1, sizeof(ProcessPrimitives));
   if (memory == nullptr) raise<Error>("out of memory for the RecordFunction registry");
   auto* made = new (memory) ProcessPrimitives{};
   ::pthread_mutex_init(&made->lock, nullptr);
   void* expected = nullptr;
-  // Release; partner: the acquire load above.
+  // Release, for the contents of `made`; partner: existing_process_primitives().
   if (__atomic_compare_exchange_n(&state()->global_callbacks, &expected, memory, false,
                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return made;

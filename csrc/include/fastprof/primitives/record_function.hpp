@@ -182,9 +182,10 @@ class RecordFunction {
   // When the recorder recorded the begin, in ticks; 0: it did not (yet).
   uint64_t recorded_begin_ticks() const noexcept {
     if (!is_active() || !flags_.range_open) return 0;
-    return range_.begin >> 63 != 0 ? ~range_.begin : range_.begin;  // inverted: the slow path
+    return begin_stamp(range_.begin);
   }
-  // Tells the above of a range that is recorded elsewhere, while only callbacks use this object.
+  // Sets recorded_begin_ticks() for a range that is recorded elsewhere, while only callbacks use
+  // this object. begin: in ticks.
   void set_recorded_begin(uint64_t begin) noexcept {
     if (!is_active() || flags_.range_open) return;
     new (&range_) RangeHandle{nullptr, begin, nullptr, 0};  // nothing to end

@@ -91,7 +91,7 @@ inline SequenceNumberOption sequence_number(int64_t value) noexcept {
 inline ForwardThreadIdOption forward_thread_id(uint64_t value) noexcept {
   return {value};
 }
-// Borrowed: pass a literal.
+// Sets RecordFunction::overload_name. Borrowed: pass a literal.
 inline OverloadNameOption overload_name(const char* value) noexcept {
   return {value};
 }
@@ -117,6 +117,7 @@ inline ValueArray<sizeof...(Ts)> make_values(const Ts&... values) {
     return {{to_value(values)...}};
 }
 
+// Sets make()'s result as the outputs, if a callback needs outputs.
 template <class Make>
 inline void set_outputs_lazily(RecordFunction& function, Make make) {
   if (function.needs_outputs()) function.set_outputs(make());

@@ -102,7 +102,19 @@ struct FunctionCalls {
   static_assert(sizeof(RecordFunction::Flags) == 15 && sizeof(StepSet) == 152,
                 "what a RecordFunction holds is ABI");
   static_assert(sizeof(FunctionDetails) == 96 && offsetof(FunctionDetails, caller) == 88,
-                "what the recorder is told of a RecordFunction is ABI");
+                "what a RecordFunction passes to the recorder is ABI");
+  static_assert(offsetof(ProcessPrimitives, callbacks) == sizeof(pthread_mutex_t) &&
+                    offsetof(ProcessPrimitives, enabled_callbacks) ==
+                        48 + sizeof(pthread_mutex_t) &&
+                    offsetof(ProcessPrimitives, device_stubs) == 312 + sizeof(pthread_mutex_t) &&
+                    offsetof(ProcessPrimitives, reserved) == 352 + sizeof(pthread_mutex_t) &&
+                    sizeof(ProcessPrimitives) == 440 + sizeof(pthread_mutex_t),
+                "the process's primitives are ABI");
+  static_assert(sizeof(StepCandidate) == 56 && sizeof(StepCache) == 184 &&
+                    sizeof(ThreadPrimitives) == 144 + kNumRecordScopes * sizeof(StepCache),
+                "the thread's primitives are ABI");
+  static_assert(sizeof(CallbackListBlock) == 16 && sizeof(DebugInfoNode) == 56,
+                "the blocks of shared lists are ABI");
 
   FASTPROF_ALWAYS_INLINE static void set_chosen(RecordFunction& f, bool recorder) noexcept {
     f.stage_ = Stage::chosen;
@@ -115,7 +127,7 @@ struct FunctionCalls {
   // observes. *primitives: set to the calling thread's primitives, or null if it has none.
   FASTPROF_ALWAYS_INLINE static bool choose(RecordFunction& f, RecordScope scope, uint32_t category,
                                             ThreadPrimitives** primitives) noexcept {
-    const uint32_t mask = effective_mask();
+    const uint32_t mask = effective_mask(state());
     ThreadPrimitives* thread = *primitives = dispatch_primitives(mask);
     if (thread != nullptr && FASTPROF_UNLIKELY(thread->disabled != 0)) return false;
     if ((mask & mask_bit::callbacks) != 0 && thread != nullptr && thread->running == 0)

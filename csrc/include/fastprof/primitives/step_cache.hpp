@@ -19,7 +19,7 @@ FASTPROF_NAMESPACE_BEGIN
 struct StepCandidate {
   ActiveCallback callback;
   double probability;
-  uint64_t trials_left;  // >= 1; counted in steps of the cache's period. Sampled callbacks only
+  uint64_t trials_left;  // of a sampled callback: >= 1, as of the start of the cache's period
   uint8_t needs;
   uint8_t sampled;
 };
@@ -52,6 +52,8 @@ inline void clear_step_cache(StepCache* cache) noexcept {
 
 namespace step_cache_detail {
 
+// Allocates an uninitialised array with malloc. Terminates the program if memory is exhausted: the
+// callers are noexcept.
 template <class Type>
 inline Type* allocate(uint32_t count) noexcept {
   void* memory = std::malloc(count * sizeof(Type));

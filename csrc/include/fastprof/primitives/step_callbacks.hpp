@@ -12,6 +12,7 @@
 #include "fastprof/primitives/step_cache.hpp"
 #include "fastprof/primitives/step_set.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/recorder/process/masks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -66,6 +67,7 @@ FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, Recor
   primitives->running = 0;
 }
 
+// Slow path of select_step: selects the callbacks of a step in which a sampled one is due.
 FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, StepCache* cache,
                                                 StepSet* out) noexcept {
   primitives->running = 1;  // as in refresh_step_cache
@@ -118,14 +120,6 @@ FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScop
   out->count = count;
 }
 
-// Returns State::mask without the effect of dynamic thread-local storage (real_mask if `dynamic` is
-// set).
-FASTPROF_ALWAYS_INLINE uint32_t effective_mask() noexcept {
-  const State* s = state();
-  const uint32_t shown = load_relaxed(&s->mask);
-  return FASTPROF_LIKELY((shown & mask_bit::dynamic) == 0) ? shown : load_relaxed(&s->real_mask);
-}
-
 // Slow path for a thread without primitives: allocates them if global callbacks are enabled, else
 // returns null.
 FASTPROF_COLD inline ThreadPrimitives* primitives_for_global_callbacks() noexcept {
@@ -148,6 +142,7 @@ class StepCallbacks {
  public:
   StepCallbacks() noexcept : StepCallbacks(RecordScope::FUNCTION) {}
   explicit StepCallbacks(RecordScope scope) noexcept {
+    set_.spilled = nullptr;
     set_.count = 0;
     set_.needs = 0;
     set_.scope = scope;
@@ -183,7 +178,7 @@ class StepCallbacks {
 // thread's.
 inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   StepCallbacks steps(scope);
-  const uint32_t mask = effective_mask();
+  const uint32_t mask = effective_mask(state());
   if ((mask & mask_bit::callbacks) == 0) return steps;
   ThreadPrimitives* primitives = dispatch_primitives(mask);
   if (primitives != nullptr && primitives->disabled == 0 && primitives->running == 0)

@@ -38,7 +38,7 @@ class ThreadLocalState {
     set_record_function_tls(state.functions_);
     if (state.slots_.empty()) return;
     const auto entries = slots_detail::registered();
-    for (const Slot_& slot : state.slots_)
+    for (const SavedSlot& slot : state.slots_)
       for (const auto& entry : entries)
         if (entry.handle == slot.handle) slot.slot->restore(slot.value);
   }
@@ -47,7 +47,7 @@ class ThreadLocalState {
 
  private:
   friend class ThreadLocalStateGuard;
-  struct Slot_ {
+  struct SavedSlot {
     SlotHandle handle;
     std::shared_ptr<const ThreadLocalSlot> slot;
     std::shared_ptr<const void> value;
@@ -56,7 +56,7 @@ class ThreadLocalState {
   DebugInfoChain debug_info_;
   RecordFunctionTls functions_;
   SessionPropagation::Membership membership_;
-  std::vector<Slot_> slots_;
+  std::vector<SavedSlot> slots_;
 };
 
 // Applies a snapshot to the calling thread for a scope and then restores the former state. Not

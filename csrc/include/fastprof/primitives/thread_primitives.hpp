@@ -94,8 +94,8 @@ inline uint64_t next_record_handle(ThreadPrimitives* primitives) noexcept {
   return primitives->next_handle++;
 }
 
-// Invalidates the thread's step caches.
-inline void stale_step_caches(ThreadPrimitives* primitives) noexcept {
+// Makes the thread's next RecordFunction of each scope rebuild its step cache.
+inline void invalidate_step_caches(ThreadPrimitives* primitives) noexcept {
   for (StepCache& cache : primitives->step_caches) cache.version_plus_1 = 0;
 }
 
@@ -106,7 +106,7 @@ inline CallbackList exchange_thread_callbacks(ThreadPrimitives* primitives,
   const bool had = former.enabled() != 0, has = callbacks.enabled() != 0;
   const bool same = former.begin() == callbacks.begin();
   primitives->callbacks = callbacks.detach();
-  if (!same) stale_step_caches(primitives);
+  if (!same) invalidate_step_caches(primitives);
   if (has && !had) add_callbacks_user(process_primitives(), false);
   if (had && !has) remove_callbacks_user(process_primitives(), false);
   return former;

@@ -187,6 +187,7 @@ class Value {
   Block* allocate(size_t content_bytes, size_t count) noexcept {
     void* memory = __builtin_malloc(sizeof(Block) + content_bytes);
     if (memory != nullptr) return new (memory) Block{1, 0, count};
+    int64_ = 0;
     type_ = ValueType::none;
     return nullptr;
   }

@@ -41,50 +41,57 @@ struct Activity {
 
 // Activities and what they refer to. Sites are ranges whose mask is category::runtime (calls, on
 // places that are threads) or category::device (work, on queues); their device_type and
-// device_index say of which device. The arguments of an activity are one word each, typed by its
-// site.
+// device_index say of which device. Ranges that the program has told the device's tool are on
+// threads with category::user, and may be async ranges. The arguments of an activity are one word
+// each, typed by its site.
 struct Activities {
   std::vector<Activity> rows;
   std::vector<SiteInfo> sites;
   std::vector<ActivityPlace> places;
   std::vector<uint64_t> words;
   std::vector<std::string> texts;
-  uint64_t dropped = 0;  // that the device's own buffers had no room for
+  uint64_t dropped = 0;  // activities that are missing because the device's buffers were full
   // Whether each user range gets a row on each queue that ran work launched within it, from the
   // first begin to the last end of that work (gpu_user_annotation).
   bool annotates = false;
 };
 
-// Throws ValueError if an index is out of range, a stamp is zero or beyond 2^63, or a site is of
-// another category than its place.
+// Throws ValueError, naming the activity, if an index is out of range, a stamp is zero or beyond
+// 2^63, or a site is of another category than its place.
 inline void check_activities(const Activities& given) {
   const auto wrong = [](size_t row, const char* what) {
     raise<ValueError>("activity " + std::to_string(row) + ": " + what);
   };
   for (size_t i = 0; i < given.rows.size(); ++i) {
     const Activity& row = given.rows[i];
-    if (row.site >= given.sites.size()) wrong(i, "there is no such site");
-    if (row.place >= given.places.size()) wrong(i, "there is no such place");
+    if (row.site >= given.sites.size()) wrong(i, "its site must be an index into sites");
+    if (row.place >= given.places.size()) wrong(i, "its place must be an index into places");
     const SiteInfo& site = given.sites[row.site];
     const bool on_device = given.places[row.place].device_index >= 0;
-    if (site.kind != EventKind::range ||
-        site.mask != (on_device ? category::device : category::runtime))
-      wrong(i, "its site is not a range of the category that its place requires");
-    if (row.begin == 0 || (row.begin | row.end) >> 63 != 0) wrong(i, "its stamps are not ticks");
-    if (row.text != kNoPayload && row.text >= given.texts.size()) wrong(i, "there is no such text");
+    const bool is_reported = !on_device && site.mask == category::user;
+    if ((site.kind != EventKind::range && !(is_reported && site.kind == EventKind::async_range)) ||
+        (!is_reported && site.mask != (on_device ? category::device : category::runtime)))
+      wrong(i,
+            "its site must be a range of category::runtime on a thread, of category::device on a "
+            "queue; or one of category::user on a thread, which may be async");
+    if (row.begin == 0 || (row.begin | row.end) >> 63 != 0)
+      wrong(i, "its stamps must be ticks of the recorder, from 1 to 2^63 - 1");
+    if (row.text != kNoPayload && row.text >= given.texts.size())
+      wrong(i, "its text must be an index into texts, or kNoPayload");
     const size_t arguments = site.arg_types.size();
     if (arguments > given.words.size() || row.words > given.words.size() - arguments ||
         site.arg_names.size() != site.arg_types.size())
-      wrong(i, "its arguments are incomplete");
+      wrong(i, "its words must hold one word for each argument of its site, each with a name");
     for (const ArgType type : site.arg_types)
-      if (type == ArgType::string) wrong(i, "a string is an argument: use its text");
+      if (type == ArgType::string)
+        wrong(i, "an argument must not be a string: pass it in its text");
   }
 }
 
 // Activities that a session has accepted.
 struct PlacedActivities {
   Activities from;
-  std::vector<uint32_t> track_ids;  // of each place, for places that have no track yet
+  std::vector<uint32_t> track_ids;  // by place: id for a new track, if the place has none yet
 };
 
 FASTPROF_NAMESPACE_END

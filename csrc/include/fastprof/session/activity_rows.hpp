@@ -34,7 +34,7 @@ class ActivityRows {
   ActivityRows(DrainedRows& drained, const Snapshot& snapshot)
       : drained_(drained), snapshot_(snapshot) {}
 
-  // track_ids: of each place, in case the drain has no track for it.
+  // Adds the rows of one backend. track_ids: by place, for those that the drain has no track for.
   void add(const Activities& from, const std::vector<uint32_t>& track_ids) {
     if (from.rows.empty()) return;
     std::vector<uint32_t> site_index(from.sites.size(), UINT32_MAX);
@@ -64,12 +64,10 @@ class ActivityRows {
         drained_.table.sites.push_back(from.sites[activity.site]);
       }
       TrackRows& rows = drained_.tracks[track];
-      rows.begin.push_back(static_cast<int64_t>(activity.begin));
-      rows.end.push_back(static_cast<int64_t>(std::max(activity.end, activity.begin)));
-      rows.site.push_back(site);
-      rows.payload.push_back(add_payload(from, activity, correlation_at[activity.site]));
-      rows.kind.push_back(EventKind::range);
-      rows.flags.push_back(activity.text == kNoPayload ? 0 : event_flag::detail);
+      rows.add(activity.begin, std::max(activity.end, activity.begin), site,
+               from.sites[activity.site].kind,
+               add_payload(from, activity, correlation_at[activity.site]),
+               activity.text == kNoPayload ? uint8_t{0} : event_flag::detail);
     }
     for (const Activity& activity : from.rows)
       highest_ = std::max(highest_, correlation_base_ + activity.correlation);
@@ -81,6 +79,7 @@ class ActivityRows {
     return from.places[activity.place].device_index < 0;
   }
 
+  // Returns by activity whether it belongs to the session.
   std::vector<uint8_t> choose(const Activities& from) const {
     const uint64_t t0 = snapshot_.t0, t1 = snapshot_.t1;
     std::vector<uint8_t> kept(from.rows.size());
@@ -107,7 +106,8 @@ class ActivityRows {
     return kept;
   }
 
-  // Of several threads with the same kernel id, the one that came last.
+  // Returns the index of the place's track, SIZE_MAX if it has none. Of several threads with the
+  // same kernel id, the newest counts.
   size_t find_track(const ActivityPlace& place) const {
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < drained_.tracks.size(); ++i) {
@@ -120,6 +120,7 @@ class ActivityRows {
     return found;
   }
 
+  // Returns the index of the place's track, which is made if it has none.
   size_t track_of_place(const ActivityPlace& place, uint32_t track_id) {
     const size_t known = find_track(place);
     if (known != SIZE_MAX) return known;
@@ -143,8 +144,9 @@ class ActivityRows {
     return 1000 * static_cast<int64_t>(number) + place.device_index;
   }
 
-  // Backends number their calls independently, and links are found by number in the whole capture:
-  // the numbers of each follow those of the ones before, the first one's are unchanged.
+  // Appends an activity's arguments and text; returns their position. Backends number their calls
+  // independently, but links are found by number in the whole capture, so the correlations of each
+  // backend are shifted behind those of the backends before it.
   uint32_t add_payload(const Activities& from, const Activity& activity, size_t correlation_at) {
     Column<uint64_t>& words = drained_.payload_words;
     const size_t count = from.sites[activity.site].arg_types.size();

@@ -59,8 +59,7 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     uint8_t flags = capture.flags[row];
     const bool is_instant = kind != EventKind::range && kind != EventKind::async_range;
     // A range that ended after the stop counts as open, so that the result does not depend on when
-    // the drain runs.
-    // Work of a device is listed for the sake of the call that started it.
+    // the drain runs. Work of a device is finished even so: it belongs to the call that started it.
     const bool finished = is_instant || on_device || (end != 0 && end <= snapshot.t1);
     if (!finished) end = snapshot.t1;
     const bool nests = kind == EventKind::range && (flags & event_flag::cross_thread_end) == 0;
@@ -86,9 +85,8 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
 
 }  // namespace assembling
 
-// Builds the Capture from `drained`, which is empty afterwards. Any thread; no lock. Throws
-// StateError beyond 2^31 events.
-// activities: of devices.
+// Builds the Capture from `drained`, which is empty afterwards. activities: of devices. Any thread;
+// no lock. Throws StateError beyond 2^31 events, and std::bad_alloc.
 inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
                         const std::vector<PlacedActivities>& activities = {}) {
   using assembling::append;
@@ -155,7 +153,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
     const auto [at, fresh] =
         index_of_track.try_emplace(ending_id, static_cast<uint32_t>(capture.tracks.size()));
     if (fresh) {
-      // That thread has no rows of its own in this session, and maybe not even a known track.
+      // That thread has no rows of its own in this session, and its track may be unknown.
       TrackInfo info;
       info.id = ending_id;
       info.pid = static_cast<int64_t>(::getpid());

@@ -50,7 +50,8 @@ class BackingReader {
     struct stat facts;
     if (::fstat(fd_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
       close();
-      raise<IoError>("cannot read " + path + ": it is not a regular file");
+      raise<IoError>("cannot read " + path +
+                     ": it is not a regular file; pass the path of a backing file");
     }
     size_ = static_cast<uint64_t>(facts.st_size);
     // The length counts holes too; what was written decides.
@@ -157,19 +158,21 @@ class BackingReader {
   uint64_t next_data(uint64_t offset) const noexcept {
     const off_t at = ::lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
     if (at >= 0) return static_cast<uint64_t>(at);
-    return errno == ENXIO ? UINT64_MAX : offset;  // the file system cannot tell
+    return errno == ENXIO ? UINT64_MAX : offset;  // the file system does not report holes
   }
 
   void read_header() {
     if (!read(0, &header_, sizeof header_)) fail(0, "too short for a backing file");
     if (std::memcmp(header_.magic, kBackingMagic, sizeof header_.magic) != 0)
-      fail(0, "not a backing file of fastprof");
+      fail(0, "not a backing file of fastprof (wrong magic number)");
     if (header_.format != kBackingFormat || header_.byte_order != 0x01020304 ||
         header_.abi_major != FASTPROF_ABI_MAJOR)
-      fail(16, "written by another version of fastprof or on another kind of machine");
+      fail(16,
+           "written by an incompatible version of fastprof or on another kind of machine; read it "
+           "with the version that wrote it");
     if (header_.header_bytes < sizeof header_ || header_.segment_bytes != kSlabBytes ||
         header_.chunk_bytes != kChunkBytes)
-      fail(20, "sizes that no recorder writes");
+      fail(20, "the header's sizes are invalid");
     header_.boot_id[sizeof header_.boot_id - 1] = 0;
     header_.process_name[sizeof header_.process_name - 1] = 0;
     header_.unix_offset_ns = bounded(header_.unix_offset_ns);

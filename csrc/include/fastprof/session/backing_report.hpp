@@ -9,7 +9,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What became of a session's backing file. `problem` is empty if all its records are in the file.
+// State of a session's backing file. `problem` is empty if all its records are in the file.
 struct BackingReport {
   bool opened = false;           // a file was made
   std::string problem;           // why records are missing from it, with what to do

@@ -13,14 +13,15 @@
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
 // Both clocks at one instant.
 struct ClockReading {
   uint64_t theirs = 0;
   uint64_t ticks = 0;
 };
 
-// Reads both clocks. The other clock is read between two readings of ours; of several tries, the
-// narrowest counts, so that an interrupted one does not.
+// Reads both clocks. The other clock is read between two readings of the recorder's. Of several
+// tries the narrowest counts, so that a preempted one is ignored. read_theirs: returns a stamp.
 template <class ReadTheirs>
 ClockReading read_both_clocks(ReadTheirs read_theirs) {
   constexpr int kTries = 5;
@@ -37,12 +38,13 @@ ClockReading read_both_clocks(ReadTheirs read_theirs) {
   return best;
 }
 
+// The map from a device's stamps to ticks. Any thread.
 class ClockLine {
  public:
-  // Stamps are ticks already.
+  // The identity: stamps are ticks already.
   ClockLine() = default;
-  // A line through two readings. If they are less than `least` of the other clock apart, the error
-  // of the readings would exceed the drift, and `ticks_per_theirs` is the slope.
+  // The line through two readings. If they are closer than `least` units of the other clock, the
+  // error of the readings exceeds the drift, and the slope is `ticks_per_theirs` instead.
   ClockLine(ClockReading begin, ClockReading end, double ticks_per_theirs, uint64_t least)
       : same_(false), begin_(begin), slope_(ticks_per_theirs) {
     const uint64_t theirs = end.theirs - begin.theirs;
@@ -50,14 +52,14 @@ class ClockLine {
       slope_ = static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(theirs);
   }
 
-  // The line of a clock that ticks `hz` times a second; readings count if a millisecond apart.
-  // ticks_per_ns: of the recorder's clock.
+  // The line of a clock of `hz` ticks per second, through readings at least a millisecond apart.
+  // ticks_per_ns: of the recorder's clock, the slope for closer readings.
   static ClockLine between(ClockReading begin, ClockReading end, double ticks_per_ns,
                            double hz = 1e9) {
     return ClockLine(begin, end, ticks_per_ns * 1e9 / hz, static_cast<uint64_t>(hz / 1000));
   }
 
-  // 0 if the stamp lies before the ticks' zero or beyond their range.
+  // Converts a stamp to ticks; 0 if the result is not positive or out of range.
   uint64_t ticks_of(uint64_t stamp) const noexcept {
     if (same_) return stamp;
     const double since = static_cast<double>(static_cast<int64_t>(stamp - begin_.theirs)) * slope_;
@@ -72,7 +74,7 @@ class ClockLine {
   double slope_ = 1;
 };
 
-// A device stamps work with one clock, and calls on threads perhaps with another.
+// The clocks of a device: that of work on its queues, and that of calls on threads.
 struct ClockLines {
   ClockLine work, calls;
 };

@@ -38,7 +38,8 @@ struct DrainedRows {
   std::vector<EndRecord> ends;
   Column<uint64_t> payload_words;
   SiteTable table;
-  // Of the switches: apart, since a switch of a task outside the session must not name an event.
+  // Sites of task switches. A table of its own, because the sites in `table` are those of events,
+  // and a switch may be of a task outside the session.
   SiteTable task_names;
   uint64_t in_flight = 0;
   uint64_t refused = 0;  // events in chunks for which the session had no room
@@ -283,11 +284,11 @@ class Drain {
       return;
     }
     if (site->kind == SiteKind::session_membership) {
-      membership_.see(second);
+      membership_.apply(second);
       return;
     }
     if (is_task_switch(site)) {
-      // Also those from before the session, which say what ran at its start.
+      // Includes switches before the session, which determine what ran at its start.
       if ((site->mask & filter_.mask) != 0 && begin < filter_.t1)
         switches_->push_back({begin, second, rows_.task_names.index_of(site), membership_.inside});
       return;

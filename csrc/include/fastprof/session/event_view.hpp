@@ -52,11 +52,8 @@ class EventView {
   const TrackInfo& track() const noexcept { return capture_->tracks[capture_->track[row_]]; }
   // The thread on which it ended.
   const TrackInfo& end_track() const noexcept {
-    const auto& rows = capture_->cross_thread_end_row;
-    const auto at = std::lower_bound(rows.begin(), rows.end(), row_);
-    if (at == rows.end() || *at != row_) return track();
-    return capture_
-        ->tracks[capture_->cross_thread_end_track[static_cast<size_t>(at - rows.begin())]];
+    const TrackInfo* ending = capture_->ending_track(row_);
+    return ending != nullptr ? *ending : track();
   }
   RecordScope scope() const noexcept { return site().scope; }
   EventKind kind() const noexcept { return capture_->kind[row_]; }

@@ -54,9 +54,9 @@ inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
 
 // Adds a row for each end without a begin record: its chunk was recycled, there was no room for it,
 // or its site is end_only. Missing begins were counted as dropped, so `dropped` is decremented:
-// recorded + dropped stays the number of events produced. Of an end_only site there was no begin to
-// drop; its row counts as enclosing. A thread-local session cannot tell to whom such an end
-// belongs, so it adds none. Rows must be sorted, and remain so.
+// recorded + dropped stays the number of events produced. An end_only site had no begin to drop;
+// its row gets the flag `enclosing`. A thread-local session adds none, because it cannot be
+// determined which session such an end belongs to. Rows must be sorted, and remain so.
 inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64_t& dropped) {
   if (snapshot.local || drained.ends.empty()) return;
   std::unordered_map<uint32_t, size_t> index;
@@ -85,13 +85,8 @@ inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64
       info.name = "thread " + std::to_string(end.origin_track);
       info.alive = false;
     }
-    TrackRows& rows = drained.tracks[at->second];
-    rows.begin.push_back(static_cast<int64_t>(end.begin));
-    rows.end.push_back(0);
-    rows.site.push_back(end.site);
-    rows.payload.push_back(kNoPayload);
-    rows.kind.push_back(drained.table.sites[end.site].kind);
-    rows.flags.push_back(end.end_only ? event_flag::enclosing : uint8_t{0});
+    drained.tracks[at->second].add(end.begin, 0, end.site, drained.table.sites[end.site].kind,
+                                   kNoPayload, end.end_only ? event_flag::enclosing : uint8_t{0});
     if (dropped > 0 && !end.end_only) --dropped;
   }
   if (!lone.empty())

@@ -43,7 +43,7 @@ FASTPROF_NAMESPACE_BEGIN
 // platform must outlive the object.
 class MetalActivities final : public metal::ExecutionObserver {
  public:
-  // Works of which at most so many are kept; further ones are counted as dropped.
+  // Maximum number of works kept; further ones are counted as dropped.
   static constexpr size_t kMaxWorks = size_t{1} << 22;
 
   explicit MetalActivities(metal::Platform& platform) : platform_(platform) {}
@@ -67,7 +67,8 @@ class MetalActivities final : public metal::ExecutionObserver {
     std::unique_lock<std::mutex> hold(lock_);
     const auto at = collections_.find(number);
     if (at == collections_.end())
-      raise<StateError>("this collection of Metal activities has ended already");
+      raise<StateError>(
+          "this collection of Metal activities has ended already: close each collection once");
     const Collection collection = at->second;
     const uint64_t until = base_ + works_.size();
     completed_.wait_for(hold, std::chrono::duration<double>(timeout_s), [&] {
@@ -112,7 +113,7 @@ class MetalActivities final : public metal::ExecutionObserver {
   }
 
  private:
-  // One work or commit, as far as it is known.
+  // One work or commit, with the data received so far.
   struct Seen {
     metal::Work work;
     bool is_complete = false;
@@ -136,8 +137,8 @@ class MetalActivities final : public metal::ExecutionObserver {
     Rows(const ClockLine& line, uint64_t end_ticks) : clock(line), now(end_ticks) {}
 
     void add_all(const std::deque<Seen>& works, size_t first, size_t until) {
-      // A command buffer may contain several profiled works: it is one row, which the last of them
-      // has.
+      // A command buffer that contains several profiled works is one row, made for the last of
+      // them.
       std::map<std::pair<uint64_t, double>, std::vector<size_t>> buffers;
       for (size_t i = first; i < until; ++i)
         if (works[i].is_complete) buffers[key(works[i])].push_back(i);
@@ -321,11 +322,12 @@ class MetalActivities final : public metal::ExecutionObserver {
   template <class Change>
   void change(uint64_t number, Change with) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
-    if (number <= base_ || number > base_ + works_.size()) return;  // its collections have ended
+    if (number <= base_ || number > base_ + works_.size())
+      return;  // all its collections have ended
     with(works_[number - 1 - base_]);
     completed_.notify_all();
   }
-  // Drops the works that no open collection wants. Lock held.
+  // Discards the works that belong to no open collection. Lock held.
   void forget() {
     uint64_t first = base_ + works_.size();
     for (const auto& [number, collection] : collections_) first = std::min(first, collection.first);

@@ -18,18 +18,19 @@ FASTPROF_NAMESPACE_BEGIN
 // One for each library that includes it. Any thread; start() and stop() one at a time.
 class RangeSignposts {
  public:
-  // Signposts of all ranges that begin from now on, on all threads. signposts: live as long as the
-  // process. Raises StateError if they are made already, UnavailableError if the system refuses the
-  // log.
+  // Starts signposts for all ranges that begin from now on, on all threads. signposts: must live as
+  // long as the process. Raises StateError if they are started already, UnavailableError if the
+  // system refuses to create the log.
   static void start(metal::Signposts& signposts) {
     if (handle_ != kInvalidCallbackHandle)
-      raise<StateError>("signposts of ranges are made already: stop that first");
+      raise<StateError>(
+          "signposts of ranges are started already: call RangeSignposts::stop() first");
     if (!signposts.open(metal::SignpostLog::intervals))
       raise<UnavailableError>("the system created no log for signposts: trace none, or retry");
-    __atomic_store_n(&signposts_, &signposts, __ATOMIC_RELEASE);
+    __atomic_store_n(&signposts_, &signposts, __ATOMIC_RELEASE);  // partner: begin() and end()
     handle_ = add_global_callback(RecordFunctionCallback(&begin, &end));
   }
-  // Ranges that are open have their interval ended when they end. No effect if not started.
+  // Stops signposts. Open ranges still end their intervals. No effect if not started.
   static void stop() {
     if (handle_ == kInvalidCallbackHandle) return;
     remove_callback(handle_);

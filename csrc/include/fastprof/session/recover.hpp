@@ -21,10 +21,12 @@
 #include "fastprof/session/activities.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/backing_reader.hpp"
+#include "fastprof/session/chunk_buffer.hpp"
 #include "fastprof/session/drain.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Options of recover().
 struct RecoverOptions {
   // Id of the session to read; 0: the one that asked for the file.
   uint64_t session_id = 0;
@@ -62,7 +64,7 @@ struct Recovered {
 
 namespace recovering {
 
-// Stamps further than this from the session's start are not believed: 18 years.
+// Stamps further than this from the session's start are taken for damage: 18 years.
 constexpr double kMostNs = 5.8e17;
 
 // Rebuilds the sites and texts that records refer to, at addresses of this process, and makes the
@@ -134,7 +136,8 @@ class RecordRepair {
     *word = reinterpret_cast<uintptr_t>(text);
   }
 
-  bool see(uint64_t stamp) noexcept {
+  // Updates last_stamp(); returns false for a stamp that cannot be real.
+  bool accept_stamp(uint64_t stamp) noexcept {
     if (stamp > horizon_) return false;
     if (stamp > last_stamp_) last_stamp_ = stamp;
     return true;
@@ -144,7 +147,7 @@ class RecordRepair {
   uint32_t repair_record(Slot* slot, size_t room) {
     const auto tag = tag_of(slot->site);
     const Site* site = site_at(slot->site & ~kTagMask);
-    if (site == nullptr || tag > RecordTag::detailed || !see(slot->begin)) return 0;
+    if (site == nullptr || tag > RecordTag::detailed || !accept_stamp(slot->begin)) return 0;
     auto* words = reinterpret_cast<uint64_t*>(slot + 1);
     uint32_t units = 2;
     if (tag == RecordTag::slot || tag == RecordTag::detailed) {
@@ -159,13 +162,14 @@ class RecordRepair {
         units += static_cast<uint32_t>((count + 1 + 2) / 3);
         if (units > room) return 0;
       }
-      if (site->kind == SiteKind::range && slot->end != 0 && !see(slot->end)) slot->end = 0;
+      if (site->kind == SiteKind::range && slot->end != 0 && !accept_stamp(slot->end))
+        slot->end = 0;
       if (site->arg_units != 0)
         for (unsigned i = 0; i < site->arg_count; ++i)
           if (site->arg_types[i] == ArgType::string) repair_text(&words[i]);
     } else {
       // {stamp, begin, site} + {origin track, ending track, end}
-      if (units > room || !see(slot->end) || !see(words[2])) return 0;
+      if (units > room || !accept_stamp(slot->end) || !accept_stamp(words[2])) return 0;
     }
     slot->site = site_word(site, tag);
     return units;
@@ -210,7 +214,7 @@ inline std::vector<ClockKnot> knots_of(const BackingReader& file) {
   if (boot_id[0] == 0 || std::strcmp(boot_id, file.header().boot_id) != 0 || !tick_counter_usable())
     return knots;
   ClockKnot now = take_clock_knot(32);
-  now.suspended_ns = last.suspended_ns;  // a suspend after the last stamp is none of its business
+  now.suspended_ns = last.suspended_ns;  // no stamp is affected by a suspend after the last one
   if (now.ticks > last.ticks && now.monotonic_ns > last.monotonic_ns) {
     const double slope = static_cast<double>(now.monotonic_ns - last.monotonic_ns) /
                          static_cast<double>(now.ticks - last.ticks);
@@ -219,7 +223,7 @@ inline std::vector<ClockKnot> knots_of(const BackingReader& file) {
   return knots;
 }
 
-// The steepest slope of the map from ticks to ns.
+// The steepest slope of the map from ticks to ns, in ns per tick.
 inline double most_ns_per_tick(const std::vector<ClockKnot>& knots) noexcept {
   double most = knots.size() < 2 ? 1 : 0;
   for (size_t i = 1; i < knots.size(); ++i)
@@ -243,12 +247,9 @@ inline const FileSession* find_session(const BackingReader& file, uint64_t id) n
 // Reads all chunks into rows, tracks and sequences ascending. Returns the last stamp.
 inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain& drain,
                             const Snapshot& snapshot) {
-  struct Free {
-    void operator()(void* p) const noexcept { std::free(p); }
-  };
-  const std::unique_ptr<void, Free> memory(std::aligned_alloc(kChunkBytes, kChunkBytes));
-  if (memory == nullptr) raise<StateError>("no memory to read a backing file");
-  auto* chunk = static_cast<Chunk*>(memory.get());
+  const ChunkBuffer memory = make_chunk_buffer();
+  if (memory == nullptr) raise<StateError>("out of memory: cannot read a backing file");
+  Chunk* chunk = memory.get();
   std::vector<const FileChunk*> order;
   for (const FileChunk& each : file.chunks()) order.push_back(&each);
   std::sort(order.begin(), order.end(), [](const FileChunk* a, const FileChunk* b) {
@@ -282,9 +283,8 @@ inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain&
   return records.last_stamp();
 }
 
-// Gives the activities tracks behind those of the drain. `last`: the last stamp of the records,
-// which becomes that of the last call, if that came later; stamps beyond `horizon` are not
-// believed.
+// Assigns track ids above those of the drain to the activities' places. `last`: the last stamp of
+// the records; raised to the end of the last call, unless that lies beyond `horizon`.
 inline std::vector<PlacedActivities> place_activities(const std::vector<Activities>& given,
                                                       const DrainedRows& rows, uint64_t horizon,
                                                       uint64_t& last) {
@@ -326,7 +326,8 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
 
   const FileSession* session = recovering::find_session(file, options.session_id);
   if (session == nullptr && options.session_id != 0)
-    raise<ValueError>(path + ": contains no session " + std::to_string(options.session_id));
+    raise<ValueError>(path + ": contains no session " + std::to_string(options.session_id) +
+                      "; pass session_id 0 for the one that asked for the file");
   Snapshot snapshot;
   snapshot.knots = recovering::knots_of(file);
   snapshot.unix_offset_ns = header.unix_offset_ns;

@@ -83,9 +83,9 @@ class Session {
   // std::bad_alloc.
   Capture capture_so_far();
 
-  // Hands over what a device did while the session ran, for the next stop() to list. Once a kind of
-  // device: correlations are compared in one call's activities only. Throws StateError if the
-  // session does not run, ValueError if an index in `activities` is out of range.
+  // Hands over what a device did while the session ran; the next stop() adds it to the capture.
+  // Call it once for each kind of device, because correlations are unique within one call only.
+  // Throws StateError if the session does not run, ValueError if `activities` are inconsistent.
   void add_activities(Activities&& activities);
 
   // Whether it has been started and not stopped. False in a forked child, unless follow_fork is

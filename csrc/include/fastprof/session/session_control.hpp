@@ -55,12 +55,14 @@ struct Snapshot {
   std::array<uint64_t, kMaxDropCauses> dropped{};
 };
 
+// Number of runs of all tracks.
 inline size_t count_runs(const Snapshot& snapshot) noexcept {
   size_t runs = 0;
   for (const TrackSnapshot& track : snapshot.tracks) runs += track.runs.size();
   return runs;
 }
 
+// Describes a track. State::lock held. Throws std::bad_alloc.
 inline TrackInfo track_info(const Track* track) {
   TrackInfo info;
   info.id = track->id;

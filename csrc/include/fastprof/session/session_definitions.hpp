@@ -26,8 +26,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// RAII: the end of a session. The destructor frees the session's slot even if reading failed;
-// end_session() must have been called before.
+// RAII: the end of a session. The destructor frees the session's slot and removes its backing file
+// (unless it is to be kept) even if reading failed; end_session() must have been called before.
 class Session::Ending {
  public:
   Ending(Session& session, State* s) noexcept
@@ -37,6 +37,7 @@ class Session::Ending {
     release_session(s_, session_.index_);
     session_.index_ = -1;
     session_.spill_file_.reset();
+    session_.leave_backing_file(s_);
   }
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
@@ -87,6 +88,7 @@ FASTPROF_OUTLINE void Session::warm_up(uint64_t bytes) {
 
 FASTPROF_OUTLINE void Session::start() {
   if (running()) raise<StateError>("the session is already running; call stop() first");
+  if (index_ >= 0) forget_parent();  // a forked child: it belongs to the parent
   State* s = state();
   SessionRequest request;
   request.mask = options_.categories & category::all;
@@ -116,7 +118,8 @@ FASTPROF_OUTLINE void Session::start() {
   FileRequest file{options_.backing_file, options_.backing_metadata};
   if (!file.path.empty()) {
     if (options_.overflow == OverflowPolicy::spill_to_file)
-      raise<ValueError>("a backing file does not go with spill_to_file: leave one of the two out");
+      raise<ValueError>(
+          "backing_file cannot be combined with spill_to_file. Remove one of the options.");
     std::string names;
     for (const std::string& counter : options_.counters) names += counter + "\n";
     if (!names.empty()) file.metadata.emplace_back("counters", names);
@@ -162,7 +165,6 @@ FASTPROF_OUTLINE const Capture& Session::stop() {
   capture_ = assemble(std::move(drain->rows()), snapshot, activities_);
   activities_.clear();
   finish_report(s, backing_);
-  leave_backing_file(s);
   if (spill_error_ != 0) {  // the bound was reached because the file could not be written to
     uint64_t& bound = capture_.dropped[static_cast<size_t>(DropCause::bound)];
     capture_.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
@@ -231,21 +233,19 @@ FASTPROF_OUTLINE void Session::abandon() noexcept {
   if (index_ < 0) return;
   if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
   State* s = state();
-  {
-    const Ending ending(*this, s);
-    StateLock hold(s);
-    end_session(s, index_);
-  }
-  leave_backing_file(s);
+  const Ending ending(*this, s);
+  StateLock hold(s);
+  end_session(s, index_);
 }
 
 FASTPROF_OUTLINE void Session::add_backing_metadata(const std::string& key,
                                                     const std::string& value) {
   if (!running()) return;
   State* s = state();
+  const std::string text = metadata_text(key, value);
   StateLock hold(s);
   if (file_in_force(s) && s->backing_file->owner == static_cast<unsigned>(index_))
-    add_file_metadata(s->backing_file, key, value);
+    add_file_metadata(s->backing_file, text);
 }
 
 FASTPROF_OUTLINE std::vector<std::string> Session::unrecorded_libraries() {

@@ -59,28 +59,38 @@ inline void end_file_session(State* s, unsigned index) noexcept {
   if (file->owner == index) end_file(s);
 }
 
-// Adds a pair for the file's reader. State::lock held.
-inline void add_file_metadata(BackingFile* file, const std::string& key, const std::string& value) {
+// The text of a pair for the file's reader.
+inline std::string metadata_text(const std::string& key, const std::string& value) {
   std::string text = key;
   text.push_back('\0');
   text += value;
+  return text;
+}
+
+// Adds a text made by metadata_text(). State::lock held.
+inline void add_file_metadata(BackingFile* file, const std::string& text) noexcept {
   add_text_entry(file, EntryType::metadata, nullptr, text.data(), text.size());
+}
+
+[[noreturn]] inline void raise_file_in_use() {
+  raise<StateError>(
+      "the records of this process lie in another session's backing file: stop that session first");
 }
 
 // Makes the file and brings it into force; the caller's session becomes its owner when it has a
 // slot. Throws IoError if the file cannot be made, StateError if another session's is in force,
-// UnavailableError if the process's recorder is too old. A file system without room is no error:
-// the report says so, and the session goes on in anonymous memory.
+// UnavailableError if the process's recorder is too old, std::bad_alloc with nothing changed. A
+// file system without room is no error: the report says so, and the session goes on in anonymous
+// memory.
 inline BackingReport bring_file_into_force(State* s, const FileRequest& request) {
   BackingReport report;
   if (!leader_has(s, 3))
     raise<UnavailableError>(
         "this process's recorder was built with an older fastprof, which has no backing files: "
-        "build the library that is loaded first again");
-  if (file_in_force(s))
-    raise<StateError>(
-        "the records of this process lie in another session's backing file: stop it "
-        "first");
+        "rebuild the library that is loaded first");
+  if (file_in_force(s)) raise_file_in_use();
+  std::vector<std::string> metadata;  // made first: once the file is in force, nothing may throw
+  for (const auto& [key, value] : request.metadata) metadata.push_back(metadata_text(key, value));
   const OpenedFile opened = open_backing_file(s, request.path.c_str());
   if (opened.no_room) {
     report.problem = "no room for the backing file " + request.path + " (" +
@@ -98,8 +108,7 @@ inline BackingReport bring_file_into_force(State* s, const FileRequest& request)
     report.opened = enforce_file(s, opened, kMaxSessions);
     if (report.opened) {
       copy_all_names(s);
-      for (const auto& [key, value] : request.metadata)
-        add_file_metadata(s->backing_file, key, value);
+      for (const std::string& text : metadata) add_file_metadata(s->backing_file, text);
       for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1)
         write_file_session(s, static_cast<unsigned>(__builtin_ctzll(rest)), false);
     }
@@ -108,9 +117,7 @@ inline BackingReport bring_file_into_force(State* s, const FileRequest& request)
     ::close(opened.fd);
     ::munmap(opened.segment, kSlabBytes);
     ::unlink(request.path.c_str());
-    raise<StateError>(
-        "the records of this process lie in another session's backing file: stop it "
-        "first");
+    raise_file_in_use();
   }
   copy_module_sites(s);
   move_threads_into_file(s);

@@ -47,9 +47,9 @@ struct SessionOptions {
   // dirty pages back slows recording down. One session at a time. Records that drain() has read are
   // no longer in the file. Not with spill_to_file.
   std::string backing_file;
-  // Leave the file when the session ends; it then says when that was. Default: it is removed.
+  // Keep the file when the session ends, with the time of its end. Default: it is removed.
   bool keep_backing_file = false;
-  // What the file's reader should know of the process: its rank, its role. Key and value pairs.
+  // Key and value pairs for the file's reader, such as the process's rank or role.
   std::vector<std::pair<std::string, std::string>> backing_metadata;
 };
 

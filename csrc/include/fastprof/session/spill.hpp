@@ -16,12 +16,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/platform/wait_word.hpp"
 #include "fastprof/recorder/store/spill_gate.hpp"
+#include "fastprof/session/chunk_buffer.hpp"
 #include "fastprof/session/drain.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -30,6 +32,7 @@ FASTPROF_NAMESPACE_BEGIN
 // before the file is read back. Addresses of copies are stable.
 class SiteCopies {
  public:
+  // Returns the copy of a site, made when it is first passed.
   const Site* copy_of(const Site* site) {
     if (site == last_) return last_copy_;
     const auto [at, fresh] = by_address_.try_emplace(site, nullptr);
@@ -82,8 +85,8 @@ class SpillDescriptors {
  public:
   // Adds a descriptor. False if the table is full: a forked child then keeps the file open.
   static bool add(int fd) noexcept {
-    static const int registered = pthread_atfork(nullptr, nullptr, &SpillDescriptors::close_all);
-    if (registered != 0) return false;
+    static ChildHandler handler;
+    if (!handler.install(&SpillDescriptors::close_all)) return false;
     for (int& entry : entries_)
       if (replace(entry, 0, fd + 1)) return true;
     return false;
@@ -171,16 +174,13 @@ class SpillFile {
     return true;
   }
 
-  // Calls feed(track, run) for each chunk, in the order written. False if part of the file cannot
-  // be read; `lost` is increased by the units affected.
+  // Calls feed(track, run) for each chunk, in the order written. Returns false if part of the file
+  // cannot be read; `lost` is increased by the number of units in that part.
   template <class Feed>
   bool read_back(Feed&& feed, uint64_t& lost) {
-    struct Free {
-      void operator()(void* p) const noexcept { std::free(p); }
-    };
-    const std::unique_ptr<void, Free> memory(std::aligned_alloc(kChunkBytes, kChunkBytes));
+    const ChunkBuffer memory = make_chunk_buffer();
     if (memory == nullptr) return false;
-    auto* chunk = new (memory.get()) Chunk{};
+    Chunk* chunk = memory.get();
     bool whole = true;
     for (const Entry& entry : entries_) {
       chunk->open_ticks = entry.open_ticks;

@@ -50,8 +50,8 @@ class TaskSplit {
 
   void run() {
     std::vector<TrackRows>& tracks = drained_.tracks;
-    const auto none = [](const TrackRows& rows) { return rows.switches.empty(); };
-    if (std::all_of(tracks.begin(), tracks.end(), none)) return;
+    const auto has_no_switches = [](const TrackRows& rows) { return rows.switches.empty(); };
+    if (std::all_of(tracks.begin(), tracks.end(), has_no_switches)) return;
     for (size_t thread = 0; thread < tracks.size(); ++thread)
       if (!tracks[thread].switches.empty()) split(thread);
     const size_t threads = tracks.size();
@@ -102,7 +102,7 @@ class TaskSplit {
     CrossThreadEnds kept_crossed;
     const CrossThreadEnds crossed = std::move(crossed_[thread]);
     size_t row = 0, cross = 0;
-    Task* task = nullptr;  // that runs; null: none
+    Task* task = nullptr;  // the running task; null: none
     uint64_t since = 0;
     const auto move_rows_before = [&](uint64_t at) {
       TrackRows& to = task != nullptr ? task->rows : kept;
@@ -120,7 +120,7 @@ class TaskSplit {
       Task* named = word.id == 0                                       ? nullptr
                     : task != nullptr && task->rows.info.id == word.id ? task
                                                                        : &task_of(word.id, thread);
-      if (named != nullptr) {  // the last name counts: it may be given after the first step
+      if (named != nullptr) {  // the last name counts: a task may be named after its first step
         named->site = each.site;
         named->number = word.number;
         named->in_session |= each.in_session;
@@ -129,7 +129,7 @@ class TaskSplit {
         if (named != nullptr && each.at >= t0_) named->ended = each.at;
         continue;
       }
-      if (named == task) continue;  // a chunk begins with the task that runs already
+      if (named == task) continue;  // the repetition at the start of a chunk (repeat_task)
       move_rows_before(each.at);
       end_step(task, since, each.at);
       since = each.at;
@@ -147,21 +147,8 @@ class TaskSplit {
   }
 
   static void append_row(TrackRows& to, const TrackRows& from, size_t row) {
-    to.begin.push_back(from.begin[row]);
-    to.end.push_back(from.end[row]);
-    to.site.push_back(from.site[row]);
-    to.payload.push_back(from.payload[row]);
-    to.kind.push_back(from.kind[row]);
-    to.flags.push_back(from.flags[row]);
-  }
-
-  static void add_range(TrackRows& to, uint64_t begin, uint64_t end, uint32_t site) {
-    to.begin.push_back(static_cast<int64_t>(begin));
-    to.end.push_back(static_cast<int64_t>(end));
-    to.site.push_back(site);
-    to.payload.push_back(kNoPayload);
-    to.kind.push_back(EventKind::range);
-    to.flags.push_back(0);
+    to.add(static_cast<uint64_t>(from.begin[row]), static_cast<uint64_t>(from.end[row]),
+           from.site[row], from.kind[row], from.payload[row], from.flags[row]);
   }
 
   // Index of the site of the task's row, which is a range with the name of the switches' site.
@@ -231,17 +218,17 @@ class TaskSplit {
       const uint64_t last = task.steps.back().second;
       info.alive = task.ended == 0;
       take_rows_before(begin);  // ranges that were open at the start
-      add_range(rows, begin, task.ended == 0 ? 0 : std::max(task.ended, begin),
-                range_site(task.site));
+      rows.add(begin, task.ended == 0 ? 0 : std::max(task.ended, begin), range_site(task.site),
+               EventKind::range);
       for (size_t step = 1; step < task.steps.size(); ++step) {
         const uint64_t from = task.steps[step - 1].second, to = task.steps[step].first;
         if (from >= to) continue;  // stamps of two threads differ by up to 0.25 us
         take_rows_before(from);
-        add_range(rows, from, to, await_site());
+        rows.add(from, to, await_site(), EventKind::range);
       }
       if (task.ended == 0 && last < t1_) {
         take_rows_before(last);
-        add_range(rows, last, 0, await_site());
+        rows.add(last, 0, await_site(), EventKind::range);
       }
     }
     take_rows_before(UINT64_MAX);
@@ -253,7 +240,7 @@ class TaskSplit {
   DrainedRows& drained_;
   std::vector<CrossThreadEnds>& crossed_;
   const uint64_t since_, t0_, t1_;
-  std::deque<Task> tasks_;                      // referred to while more are added
+  std::deque<Task> tasks_;  // a deque: references stay valid while tasks are added
   std::unordered_map<uint32_t, size_t> index_;  // task id -> index in tasks_
   std::unordered_map<uint32_t, uint32_t> range_sites_;
   uint32_t await_site_ = UINT32_MAX;

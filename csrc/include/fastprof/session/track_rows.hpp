@@ -33,6 +33,18 @@ struct TrackRows {
 
   size_t size() const noexcept { return begin.size(); }
 
+  // Appends a row. Throws std::bad_alloc.
+  void add(uint64_t row_begin, uint64_t row_end, uint32_t row_site, EventKind row_kind,
+           uint32_t row_payload = kNoPayload, uint8_t row_flags = 0) {
+    begin.push_back(static_cast<int64_t>(row_begin));
+    end.push_back(static_cast<int64_t>(row_end));
+    site.push_back(row_site);
+    payload.push_back(row_payload);
+    kind.push_back(row_kind);
+    flags.push_back(row_flags);
+  }
+
+  // Calls each(column) for all columns.
   template <class Each>
   void each_column(Each&& each) {
     each(begin);

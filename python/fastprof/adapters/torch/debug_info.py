@@ -13,7 +13,7 @@ __all__ = ["prepare_debug_info"]
 
 
 def prepare_debug_info(torch: Any) -> str:
-    """Find and prove the layout; return "" if it holds, else the reason. Requires the proof of "ops"."""
+    """Find and prove the layout; return "" if it holds, else the reason. Requires a successful trial "ops"."""
     version = version_of(torch)
     return proven_layout(
         torch,

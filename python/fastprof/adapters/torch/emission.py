@@ -17,14 +17,17 @@ __all__ = ["OpEmission"]
 
 
 class OpEmission:
-    """Emits ops from start() to stop(), by an emission of ranges that has begun.
+    """Emits ops from start() to stop().
 
-    shapes: with sizes of inputs and the ops that made them. report: called with a reason if something cannot be
-    emitted. Any thread.
+    emission: the emission of ranges to the tool, begun. shapes: also emit the sizes of inputs and the ops that made
+    them. report: called with the reason if something cannot be emitted. Any thread.
     """
 
     def __init__(
-        self, emission: _core.RangeEmission, shapes: bool, report: Callable[[str], None]
+        self,
+        emission: _core.RangeEmission | _core.SignpostEmission,
+        shapes: bool,
+        report: Callable[[str], None],
     ) -> None:
         self._emission = emission
         self._shapes = shapes
@@ -87,7 +90,7 @@ class OpEmission:
 
 
 def _wrong_about_outputs(torch: Any) -> str:
-    """Return "" if the outputs of known ops are read as what they returned, else the reason."""
+    """Return "" if the outputs read from known ops are the tensors that those returned, else the reason."""
     why_no_inputs = reason_against(torch, "inputs")
     if why_no_inputs:
         return why_no_inputs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make torch report that a profiler is running while a fastprof profile is.
+"""Make torch report a running profiler while a fastprof profile runs.
 
-Python code queries this in two ways: the flag torch.autograd.profiler._is_profiler_enabled
+Python code queries it in two ways: the flag torch.autograd.profiler._is_profiler_enabled
 (torch.compile, Inductor, Triton), and torch.autograd._profiler_enabled() (DataPipes, programs).
 """
 
@@ -19,10 +19,11 @@ def _profiler_enabled() -> bool:
 
 
 def show_profiler(on: bool) -> None:
-    """Make torch report a running profiler (True), or its own state again (False). Runs no torch code.
+    """Make torch report a running profiler (True), or its own state again (False).
 
-    torch's own profiler also sets the flag, and clears it when it ends, on any thread. Has no effect
-    if called again with the same value. Requires a lock of the caller's. Does not import torch.
+    torch's own profiler also sets the flag, and clears it when it ends, on any thread. A second call with
+    the same value has no effect. Runs no torch code and does not import torch. Callers must serialise
+    their calls.
     """
     autograd: Any = sys.modules.get("torch.autograd")
     native: Any = _original(sys.modules.get("torch._C._autograd"), autograd)
@@ -36,7 +37,7 @@ def show_profiler(on: bool) -> None:
         autograd._profiler_enabled = _profiler_enabled
     elif not on and shown is _profiler_enabled:
         autograd._profiler_enabled = native
-    _tell_dynamo(native)
+    _restore_in_dynamo(native)
 
 
 def _original(native_module: Any, autograd: Any) -> Any:
@@ -48,7 +49,7 @@ def _original(native_module: Any, autograd: Any) -> Any:
     return native
 
 
-def _tell_dynamo(native: Any) -> None:
+def _restore_in_dynamo(native: Any) -> None:
     """Put torch's own function back into Dynamo's table of torch functions, if it contains ours.
 
     Dynamo fills that table when it first compiles; during a profile it then finds the replacement.

@@ -28,13 +28,10 @@ from fastprof.adapters.torch.versions import cxx11_abi
 __all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
 
 _COMPILE_LIMIT_S = 300
-_LIMITS = {
-    "ops": 2**32,
-    "inputs": 2**64,
-    "memory": 2**32,
-}  # exclusive upper bounds of the numbers that the native module accepts
+# Exclusive upper bounds of the numbers that the native module accepts, by section.
+_LIMITS = {"ops": 2**32, "inputs": 2**64, "memory": 2**32}
 
-# Section -> its numbers, or the reason why there are none; "compiler": the compiler that gave the reason.
+# Section -> its numbers, or the reason why they could not be read.
 _Answers = dict[str, list[int] | str]
 
 _lock = threading.Lock()
@@ -55,7 +52,7 @@ def layout_from_headers(torch: Any, section: str) -> list[int]:
     with _lock:
         answers = _answered.get(cache) or _read_cache(cache)
         if answers is None:
-            answers = _ask(torch, cache)
+            answers = _read_headers(torch, cache)
         _answered[cache] = answers
     answer = answers[section]
     if isinstance(answer, str):
@@ -69,7 +66,8 @@ def after_fork_in_child() -> None:
     _lock = threading.Lock()
 
 
-def _ask(torch: Any, cache: Path) -> _Answers:
+def _read_headers(torch: Any, cache: Path) -> _Answers:
+    """Compile the probe, write the cache, and print one line to stderr. Raises LayoutError without a compiler."""
     compiler = _compiler()
     started_s = time.monotonic()
     answers = _answers_of(torch, compiler, list(SECTIONS))
@@ -139,7 +137,7 @@ def _read_cache(cache: Path) -> _Answers | None:
 
 
 def _write_cache(cache: Path, contents: dict[str, Any]) -> str:
-    """Write atomically and return a note for the user; a folder that is not writable is no error."""
+    """Write atomically; return a note for the user, which says so if the folder is not writable."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=cache.parent, prefix=cache.name)

@@ -32,26 +32,27 @@ def prepare_inputs(torch: Any, version: str) -> str:
         version,
         "inputs",
         known=lambda release: _core.torch_known_input_layout(release, abi),
-        proof=lambda numbers: _try_and_trust(torch, numbers),
+        proof=lambda numbers: _test_and_adopt(torch, numbers),
     )
     return f"torch ops are recorded without shapes and FLOPs: {reason}" if reason else ""
 
 
-def _try_and_trust(torch: Any, layout: Sequence[int]) -> str:
+def _test_and_adopt(torch: Any, layout: Sequence[int]) -> str:
+    """Adopt the layout if the self-test succeeds; return "" or the reason against it."""
     try:
         wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:
         return f"the self-test of op inputs raised {failure}"
     if not wrong:
         _core.torch_adopt_input_layout(layout)
-        _core.torch_adopt_storage_offset(_storages(torch, layout))
+        _core.torch_adopt_storage_offset(_storage_offset_or_zero(torch, layout))
     return wrong
 
 
-def _storages(torch: Any, layout: Sequence[int]) -> int:
+def _storage_offset_or_zero(torch: Any, layout: Sequence[int]) -> int:
     try:
         return storage_offset(torch, layout)
-    except Exception:  # of another version of torch: shapes and FLOPs remain
+    except Exception:  # some version of torch lacks what this runs: shapes and FLOPs do not need it
         return 0
 
 

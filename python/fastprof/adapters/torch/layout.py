@@ -16,7 +16,10 @@ __all__ = ["FIELDS", "INPUTS", "MEMORY", "SECTIONS", "numbers_in", "source_of"]
 
 
 class Section(NamedTuple):
-    """includes: headers; numbers: field -> C++ expression; checks: declarations; first: statements."""
+    """Source of one probe function. includes: headers; numbers: field -> C++ expression that it emits.
+
+    checks: declarations and static_asserts before the function; first: statements at its begin.
+    """
 
     includes: tuple[str, ...]
     numbers: dict[str, str]
@@ -24,7 +27,22 @@ class Section(NamedTuple):
     first: str = ""
 
 
-# For torch_adapter::Layout, CallbackView and ObserverContextView.
+# What standard_library.hpp of the native part assumes of libstdc++, and of libc++, whose strings have two layouts.
+_STANDARD_LIBRARY = """
+#if defined(_LIBCPP_VERSION)
+constexpr unsigned string_bytes = 24, map_bytes = 40, node_bytes = 56;
+template <class Map>
+using node_of = typename Map::__node;
+#elif defined(__GLIBCXX__)
+constexpr unsigned string_bytes = 32, map_bytes = 56, node_bytes = 64;
+template <class Map>
+using node_of = std::__detail::_Hash_node<typename Map::value_type, true>;
+#else
+#error "the standard library is neither libstdc++ nor libc++"
+#endif
+"""
+
+# Numbers of torch_adapter::Layout; asserts those of CallbackView and ObserverContextView.
 _OPS = Section(
     includes=("ATen/record_function.h", "ATen/core/function_schema.h"),
     numbers={
@@ -37,7 +55,8 @@ _OPS = Section(
         "is_async": "offsetof(at::RecordFunction, is_async_)",
         "name": "name",
     },
-    checks="""
+    checks=_STANDARD_LIBRARY
+    + """
 // 0 where a name is of another type: libtorch is asked then.
 using Text = std::string;
 using Operator = c10::OperatorName;
@@ -49,13 +68,10 @@ constexpr unsigned long long
         std::is_same_v<decltype(Function::fn_), std::variant<Text, std::reference_wrapper<const Schema>>> &&
                 std::is_same_v<decltype(Schema::name_), Operator> && offsetof(Schema, name_) == 0 &&
                 std::is_same_v<decltype(Operator::name), Text> && offsetof(Operator, name) == 0 &&
-                sizeof(Function::fn_) == 40 && sizeof(Text) == 32
+                sizeof(Function::fn_) == string_bytes + 8 && sizeof(Text) == string_bytes
             ? offsetof(Function, fn_)
             : 0;
 constexpr auto name = place_of_name<at::RecordFunction, c10::FunctionSchema>;
-#ifndef __GLIBCXX__
-#error "another standard library than libstdc++ is not known"
-#endif
 static_assert(sizeof(void*) == 8, "64 bits");
 static_assert(sizeof(at::RecordFunctionCallback) == 40, "the callback has another size");
 static_assert(offsetof(at::RecordFunctionCallback, start_) == 0, "the callback is laid out otherwise");
@@ -70,7 +86,7 @@ static_assert(sizeof(at::RecordScope) == 1, "a scope has another size");
 """,
 )
 
-# For torch_adapter::InputLayout, ValueView, and op_inputs.hpp's assumptions about libstdc++.
+# Numbers of torch_adapter::InputLayout; asserts those of ValueView, and what standard_library.hpp assumes.
 _INPUTS = Section(
     includes=("ATen/record_function.h", "ATen/core/ivalue.h", "c10/core/TensorImpl.h"),
     numbers={
@@ -99,10 +115,8 @@ _INPUTS = Section(
         "text": "offsetof(c10::ivalue::ConstantString, str_)",
         "complex": "offsetof(c10::ivalue::ComplexHolder, val)",
     },
-    checks="""
-#ifndef __GLIBCXX__
-#error "another standard library than libstdc++ is not known"
-#endif
+    checks=_STANDARD_LIBRARY
+    + """
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the order of bytes is another"
 #endif
@@ -116,10 +130,10 @@ static_assert(std::is_same_v<decltype(at::RecordFunction::inputs_), Inputs>, "in
 static_assert(sizeof(Inputs) == 16 && offsetof(Inputs, Data) == 0 && offsetof(Inputs, Length) == 8,
               "inputs are laid out otherwise");
 static_assert(std::is_same_v<decltype(at::RecordFunction::kwinputs_), Keywords>, "keyword inputs are of another type");
-static_assert(sizeof(Keywords) == 56, "a map is laid out otherwise");
-static_assert(sizeof(std::__detail::_Hash_node<Keyword, true>) == 64 && offsetof(Keyword, second) == 32,
+static_assert(sizeof(Keywords) == map_bytes, "a map is laid out otherwise");
+static_assert(sizeof(node_of<Keywords>) == node_bytes && offsetof(Keyword, second) == string_bytes,
               "a node of a map is laid out otherwise");
-static_assert(sizeof(std::string) == 32, "texts have the older string ABI");
+static_assert(sizeof(std::string) == string_bytes, "texts have the older string ABI");
 static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 && offsetof(c10::IValue, tag) == 8 &&
                   sizeof(c10::IValue::Tag) == 4 && static_cast<int>(c10::IValue::Tag::None) == 0,
               "a value is laid out otherwise");
@@ -150,7 +164,7 @@ static_assert(sizeof(c10::ivalue::ComplexHolder::val) == 16, "a complex number h
 """,
 )
 
-# For torch_adapter::DebugInfoKinds, DebugInfoLink, MemoryReportingView, DeviceView, and Reporter of
+# Numbers of torch_adapter::DebugInfoKinds; asserts DebugInfoLink, MemoryReportingView, DeviceView, and Reporter of
 # memory_reporter.cpp. In newer torch versions a kind is an address; earlier it was an enumerator.
 _MEMORY = Section(
     includes=(

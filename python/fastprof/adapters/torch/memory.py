@@ -17,11 +17,11 @@ from fastprof.base.native_numbers import Category
 
 __all__ = ["TorchMemory", "after_fork_in_child"]
 
-_TAKEN = (
+_SLOT_TAKEN = (
     "torch.profiler already runs on this thread and receives its allocations: fastprof records none of "
     "them until torch.profiler stops"
 )
-_GIVEN_AWAY = (
+_SLOT_WITHDRAWN = (
     "torch.profiler was started on a thread that this profile records: fastprof does not record the "
     "thread's allocations until torch.profiler stops"
 )
@@ -61,10 +61,10 @@ class TorchMemory:
                 self._report_missing(f"torch's allocations are not recorded: {reason}")
                 return
             _live.append(self)
-            mine = self._hold.begin()
+            has_slot = self._hold.begin()
             _guard_starters()
-        if not mine:
-            self._report_missing(_TAKEN)
+        if not has_slot:
+            self._report_missing(_SLOT_TAKEN)
 
     def refused(self) -> None:
         """Report that allocations are missing because the ops of this torch cannot be observed."""
@@ -114,7 +114,7 @@ def _wrong_about_known_tensor(torch: Any) -> str:
         capture = session.stop({})
     columns = capture.columns()
     words = capture.payload_words()
-    # Reports with an allocator's name are of Python's objects, which another profile may record meanwhile.
+    # Reports with an allocator's name are Python objects, which another profile may record at the same time.
     functions = capture.sites()["function"]
     sizes = [
         int(words[int(at) + 1].astype("int64"))
@@ -126,13 +126,13 @@ def _wrong_about_known_tensor(torch: Any) -> str:
     return ""
 
 
-def _given_away() -> None:
+def _withdraw_reporter() -> None:
     """Withdraw our reporter: torch's profiler is about to start on this thread, which has one slot."""
     if _core.torch_memory_withdraw():
         with _lock:
-            losers = list(_live)
-        for loser in losers:
-            loser._report_missing(_GIVEN_AWAY)
+            affected = list(_live)
+        for one in affected:
+            one._report_missing(_SLOT_WITHDRAWN)
 
 
 def _guard_starters() -> None:
@@ -144,16 +144,16 @@ def _guard_starters() -> None:
         original = getattr(module, name, None)
         if module is None or original is None:
             continue
-        ours = _giving_away(original)
+        ours = _withdrawing_first(original)
         # Appended before the assignment, so that an interrupt in between leaves nothing wrapped for good.
         _guarded.append((module, name, original, ours))
         setattr(module, name, ours)
 
 
-def _giving_away(start: Callable[..., Any]) -> Callable[..., Any]:
+def _withdrawing_first(start: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(start)
     def enable(*arguments: Any, **keywords: Any) -> Any:
-        _given_away()
+        _withdraw_reporter()
         return start(*arguments, **keywords)
 
     return enable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show calls of eager modules as the modules, where torch is imported while calls are traced."""
+"""Name calls of torch.nn.Module objects by their modules if torch is imported while Python calls are traced."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["ModuleCalls"]
 
 
 class ModuleCalls:
-    """Tells the tracer of Python calls about torch when it has been imported; the tracer ends by itself."""
+    """Makes the tracer of Python calls look torch.nn.Module up once torch is imported. The tracer ends by itself."""
 
     trials: Sequence[Trial] = ()
 
     def begin(self, torch: ModuleType) -> None:
-        """Look for torch.nn.Module; no effect unless calls are traced already."""
+        """Look torch.nn.Module up; no effect unless calls are being traced."""
         _core.look_for_modules()
 
     def refused(self) -> None:
-        """Look for it, although ops of this torch cannot be observed."""
+        """Do the same as begin(): calls are traced even if ops of this torch cannot be observed."""
         _core.look_for_modules()
 
     def stop(self) -> None:

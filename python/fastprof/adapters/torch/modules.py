@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record modules (with_modules): the calls of eager ones, and the modules that ops run in, of TorchScript and eager."""
+"""Record modules (with_modules): calls of eager modules, and the module (eager, TorchScript) of each op."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TorchModules"]
 
 
 class TorchModules:
-    """Records modules from begin() to stop(). The session may begin and end meanwhile. Any thread."""
+    """Records modules from begin() to stop(), for sessions that may start and stop in between. Any thread."""
 
     trials: Sequence[Trial] = ()
 

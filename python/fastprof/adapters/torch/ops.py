@@ -30,7 +30,7 @@ __all__ = [
 
 _LATE = (
     "torch ops are recorded only from the end of fastprof's self-test of torch: the profile could not"
-    " wait for it, because torch was being imported ({}). Import torch before the profile starts."
+    " wait for it, because {} was being imported. Import torch before the profile starts."
 )
 
 # Guards the following. Never held while waiting for a proof.
@@ -47,10 +47,10 @@ def loaded_torch() -> ModuleType | None:
 
 
 class Waiter(Protocol):
-    """Something else that begins with the import of torch. One watch serves all: a thread has one profile function."""
+    """Receives the end of `import torch`. All share one TorchImport: a thread has only one profile function."""
 
     def torch_imported(self, torch: ModuleType, last: bool) -> bool:
-        """Handle the end of `import torch`, as TorchImport says."""
+        """Handle the end of `import torch`: the function that TorchImport calls."""
         ...
 
 
@@ -71,7 +71,7 @@ def forget_torch(waiter: Waiter) -> None:
 
 
 def _watch_import() -> None:
-    """Watch for the import, unless torch is there. Requires _lock."""
+    """Watch for the import, unless torch is loaded. Requires _lock."""
     global _watch
     if "torch" not in sys.modules:
         if _watch is None:
@@ -80,7 +80,7 @@ def _watch_import() -> None:
 
 
 def op_trials(inputs: bool) -> list[Trial]:
-    """Return the trials that must succeed before ops are observed, with their inputs or without."""
+    """Return the trials that must succeed before ops are observed. inputs: also those for the ops' inputs."""
     trials: list[Trial] = [("ops", _wrong_about_ops)]
     if inputs:
         trials.append(("inputs", _wrong_about_inputs))
@@ -88,7 +88,7 @@ def op_trials(inputs: bool) -> list[Trial]:
 
 
 class Part(Protocol):
-    """Something that is observed of torch beside its ops."""
+    """A feature that is observed together with torch's ops, such as allocations or modules."""
 
     @property
     def trials(self) -> Sequence[Trial]:
@@ -168,8 +168,8 @@ class Observation:
                 self._begin(torch)
             return True
         if last:
-            blocked_by = "torch" if is_being_imported(torch) else "another module is, with it"
-            self._report_missing("torch_ops", _LATE.format(blocked_by))
+            during = "torch" if is_being_imported(torch) else "another module"
+            self._report_missing("torch_ops", _LATE.format(during))
             proof.call_afterwards(lambda: self._begin_late(torch))
         return False
 
@@ -214,7 +214,7 @@ def after_fork_in_child() -> None:
     _lock = threading.RLock()
     _live.clear()
     _stop_watching()
-    if _waiters:  # what is emitted goes on
+    if _waiters:  # emission continues in the child
         _watch_import()
     torch_proof.after_fork_in_child()
     if "fastprof.adapters.torch.headers" in sys.modules:

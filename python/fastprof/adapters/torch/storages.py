@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find where a tensor keeps its storage: try offsets on known tensors, with every access checked."""
+"""Find the offset of a tensor's storage pointer: try candidates on known tensors, with every access checked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fastprof.decode.op_inputs import decode_op_inputs
 
 __all__ = ["storage_offset"]
 
-# Bytes of the base class of TensorImpl and StorageImpl (c10::intrusive_ptr_target with its virtual
-# table): both keep what is wanted as their first member. Newer releases pack the two counts into one.
+# Size of the base class of TensorImpl and StorageImpl (c10::intrusive_ptr_target with its virtual table
+# pointer): the first member of each is the pointer in question. Newer releases pack the two counts into one.
 _OFFSETS = (16, 24)
 
 
 def storage_offset(torch: Any, layout: Sequence[int]) -> int:
-    """Return the offset of a tensor's storage, which is also that of a storage's data pointer; 0: unknown.
+    """Return the offset of a tensor's storage pointer, which is also that of a storage's data pointer; 0: unknown.
 
     layout: numbers in the order of layout.INPUTS, proven. Wrong offsets are safe to try. Requires a
-    thread without modes, like wrong_about_known_inputs.
+    thread without modes (inference, default device), like wrong_about_known_inputs.
     """
     whole = torch.empty((6, 5), dtype=torch.float64)
     part = whole[2:, 1:].t()  # begins inside the memory of `whole`

@@ -25,7 +25,7 @@ class TorchThreads:
         self._propagation = _core.TorchPropagationHold()
 
     def begin(self, torch: ModuleType) -> None:
-        """Begin; the ops of torch are observed from now on."""
+        """Begin if the session runs. The ops of torch are observed from now on."""
         self._torch = torch
         self._start()
 
@@ -33,7 +33,7 @@ class TorchThreads:
         """Do nothing: without observed ops there is nothing to follow."""
 
     def session_started(self) -> None:
-        """Begin propagation; the session runs, on this thread."""
+        """Begin propagation if torch is loaded. Call on the thread of the session, after its start."""
         self._session_runs = True
         self._start()
 
@@ -51,7 +51,7 @@ class TorchThreads:
             )
 
     def stop(self) -> None:
-        """End; work handed over later does not carry the session."""
+        """End; work that libtorch hands to its threads later does not carry the session."""
         self._torch = None
         self._session_runs = False
         self._propagation.end()

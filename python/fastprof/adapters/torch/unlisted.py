@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determine the loaded torch's layout: from the table, from its newest release, or from the headers."""
+"""Determine the loaded torch's layout: from the table, from the table's newest release, or from the headers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_newer_than_listed(version: str) -> bool:
 
 def numbers_of_headers(torch: Any, version: str, section: str) -> list[int] | str:
     """Return the numbers of a section of layout.SECTIONS, or why the headers could not be read."""
-    # Imported only here, because headers.py imports what it needs to run a compiler.
+    # Imported only here, because headers.py imports the modules that run a compiler, which are slow to load.
     from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
 
     try:

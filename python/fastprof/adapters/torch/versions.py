@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = ["cxx11_abi", "version_of"]
@@ -14,5 +15,10 @@ def version_of(torch: Any) -> str:
 
 
 def cxx11_abi(torch: Any) -> bool:
-    """Return whether torch is built with libstdc++'s C++11 strings; True for builds that do not say."""
-    return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))
+    """Return whether torch is built with libstdc++'s C++11 strings; True for builds that do not say.
+
+    True on macOS, whose libc++ has one string ABI; torch says False there.
+    """
+    return sys.platform == "darwin" or bool(
+        getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True)
+    )

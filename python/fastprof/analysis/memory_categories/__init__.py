@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory by category: input, parameter, activation, gradient, optimizer state, temporary, autograd detail.
 
-What each piece of memory serves for follows from the data flow over the inputs of ops, as in PyTorch's
-memory profiler: storages.py finds the pieces, flow.py their versions, rules.py their categories, and
+The category of memory follows from the data flow over the inputs of ops, as in PyTorch's memory profiler:
+storages.py finds the storages, flow.py their versions, rules.py the categories of the versions, and
 MemoryProfile has the results.
 """
 

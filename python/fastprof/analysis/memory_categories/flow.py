@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data flow of a recording: which versions of which storages each outermost op reads and makes.
 
-A storage begins with version 0; each op that writes to it makes the next one. What an op writes to is a
-matter of its schema (mutability.py), what it allocates and frees is in the memory records inside of it.
+A storage begins with version 0; each op that writes to it makes the next one. An op's schema says which inputs it
+writes to (mutability.py); the memory records inside of an op say what it allocates and frees.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Version = tuple[int, int]  # storage index, version
 class FlowNode:
     """One step of the flow. reads: versions that exist before it. makes: those that exist after it.
 
-    written: of the versions read, those that it replaced. temporaries: storages that it both allocated
-    and freed. freed: storages that it freed. Only storages that are the input of some op are listed.
+    written: of the versions read, those that it replaced. created, freed: storages that it allocated and
+    freed; temporaries: those that are in both. Only storages that are the input of some op are listed.
     """
 
     step: OpStep
@@ -71,7 +71,7 @@ def data_flow(
             if storage in node.created:
                 continue
             node.reads.add((storage, version[storage]))
-            # An input of which no schema says anything is taken to be written.
+            # Without a schema, an input is assumed to be written.
             if storage not in node.freed and (True in verdict or verdict == {None}):
                 node.written.add((storage, version[storage]))
                 version[storage] += 1

@@ -9,7 +9,7 @@ __all__ = ["CATEGORY_ORDER", "Action", "Category", "category_name"]
 
 
 class Category(enum.Enum):
-    """What a version of a storage serves for. None in place of a Category: unknown."""
+    """The use of a version of a storage. None in place of a Category: unknown."""
 
     INPUT = 1
     TEMPORARY = 2

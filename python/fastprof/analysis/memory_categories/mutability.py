@@ -14,10 +14,10 @@ WrittenInputs: TypeAlias = Callable[[str, str], Sequence[bool | None]]
 
 
 def written_by_name(name: str, overload: str) -> Sequence[bool | None]:
-    """Return what names of PyTorch's ops say: ops in place end in "_" and write to their first input.
+    """Return the written inputs by PyTorch's naming rule: in-place ops end in "_" and write to their first input.
 
-    For recordings that are read without torch. Ops with an argument `out` write to it, but its position
-    is not part of the name, so all inputs of such an overload are unknown.
+    For recordings that are read without torch. Ops with an argument `out` write to it, but the name does not
+    contain its position, so the result for such an overload is (): unknown.
     """
     if "out" in overload.split("_"):
         return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory comes from: the ranges and the Python stack around an allocation, and tables by them."""
+"""Origins of memory (ranges and Python stack around an allocation): the peak, leaks and temporaries by origin."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fastprof.analysis.memory_categories.kinds import Category
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import LiveStorage, category_totals, live_at
-from fastprof.analysis.memory_origin import Origin, origin_around
+from fastprof.analysis.memory_origin import OUTSIDE, Origin, origin_around
 from fastprof.base import errors
+from fastprof.base.device_type import is_device
 from fastprof.model.table import EventKind
 
 __all__ = [
@@ -24,11 +25,17 @@ __all__ = [
     "origin_of",
 ]
 
+# Categories of memory that is meant to stay: neither leaks nor temporaries.
+_LASTING = frozenset({Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE})
+
 
 def origin_of(profile: MemoryProfile, storage: int) -> Origin:
-    """Return what allocated a storage."""
+    """Return the origin of a storage's allocation; empty for one from before the session."""
     row = profile.storages[storage].row
-    return Origin() if row < 0 else origin_around(profile.table, profile.parents[row])
+    if row < 0:
+        return Origin()
+    around = profile.parents[row]
+    return origin_around(profile.table, around) if around >= 0 else Origin((OUTSIDE,))
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,13 @@ class PeakPart:
 
 
 def explain_peak(profile: MemoryProfile, device: str | None = None) -> list[PeakPart]:
-    """Return what the peak of a device consists of, largest first; of all devices if None."""
+    """Return what the peak of a device consists of, largest first.
+
+    device: "cuda:0", or "cuda" for all of that type; default: all devices, one after the other.
+    """
     found = []
     for totals in category_totals(profile):
-        if device is not None and device not in (totals.device, totals.device.partition(":")[0]):
+        if not is_device(totals.device, device):
             continue
         live = live_at(profile, totals.device, int(totals.time_ns[totals.peak]))
         found += _parts(profile, totals.device, live)
@@ -66,8 +76,10 @@ def _parts(profile: MemoryProfile, device: str, live: Iterable[LiveStorage]) -> 
 
 @dataclass(frozen=True)
 class Leak:
-    """Memory from one origin that outlived the steps after its allocation. steps: numbers of those in
-    which it was allocated."""
+    """Memory from one origin that outlived the steps after its allocation.
+
+    steps: numbers of the steps in which it was allocated.
+    """
 
     origin: Origin
     size_bytes: int
@@ -84,17 +96,16 @@ def leaks(profile: MemoryProfile, steps: int = 1) -> list[Leak]:
     recording has more steps than that.
     """
     if steps < 1:
-        raise errors.ValueError(f"steps is {steps}: it must be 1 or more")
+        raise errors.ValueError(f"invalid steps: {steps}. Pass 1 or more.")
     bounds = _step_bounds(profile)
     if len(bounds) <= steps:
         raise errors.ValueError(
-            f"the recording has {len(bounds)} steps, leaks within {steps} need more than that. Record "
+            f"the recording has {len(bounds)} steps: leaks over {steps} steps need more than that. Record "
             "more steps, with a schedule and profile.step() if it is not training."
         )
-    kept = {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
     sums: dict[Origin, list[tuple[int, int]]] = defaultdict(list)
     for storage in profile.storages:
-        if storage.created_ns is None or profile.category(storage.index, 0) in kept:
+        if storage.created_ns is None or profile.category(storage.index, 0) in _LASTING:
             continue
         for i, (number, begin, end) in enumerate(bounds[: len(bounds) - steps]):
             if begin <= storage.created_ns < end:
@@ -132,14 +143,15 @@ def _step_bounds(profile: MemoryProfile) -> list[tuple[int, int, int]]:
 def longest_lived_temporaries(
     profile: MemoryProfile, count: int = 20
 ) -> Sequence[tuple[int, int, Origin]]:
-    """Return (storage, life in ns, origin) of what was allocated and freed in the recording and is neither
-    parameter, gradient nor optimizer state: by bytes times life, most first."""
-    kept = {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
+    """Return (storage, life in ns, origin) of storages that were allocated and freed, by bytes times life, most first.
+
+    Parameters, gradients and optimizer state are left out. count: at most so many.
+    """
     lives = [
         (storage.size_bytes * (storage.destroyed_ns - storage.created_ns), storage)
         for storage in profile.storages
         if storage.created_ns is not None and storage.destroyed_ns is not None
-        and profile.category(storage.index, 0) not in kept
+        and profile.category(storage.index, 0) not in _LASTING
     ]  # fmt: skip
     lives.sort(key=lambda one: (-one[0], one[1].index))
     return [

@@ -19,7 +19,7 @@ __all__ = ["MemoryProfile", "TimelineEntry"]
 
 
 class TimelineEntry(NamedTuple):
-    """A change of memory. `time_ns` is Unix time, -1 for what existed before the session.
+    """A change of memory. `time_ns` is Unix time, -1 for storages from before the session.
 
     An INCREMENT_VERSION replaces `version` of the storage by `version + 1`.
     """
@@ -36,7 +36,8 @@ class MemoryProfile:
 
     table: with allocations and storages of op inputs (profile_memory=True, record_shapes=True).
     written_inputs: which inputs an op writes to; default: by the op's name.
-    Reads the table once; immutable afterwards. Raises errors.ValueError as read_steps().
+    Reads the table once; immutable afterwards: any thread. Raises errors.ValueError if the table contains no
+    allocations or no storages of op inputs.
 
         memory = prof.memory_profile()
         for entry in memory.timeline:
@@ -56,7 +57,7 @@ class MemoryProfile:
         self._categories: Categories = categorise(self.table, self.nodes)
 
     def category(self, storage: int, version: int) -> Category | None:
-        """Return the category of a version of a storage; None: unknown, as of storages without inputs."""
+        """Return the category of a version of a storage; None: unknown, as for storages that no op reads."""
         if not self.storages[storage].is_input:
             return None
         return self._categories.get((storage, version))
@@ -82,7 +83,7 @@ class MemoryProfile:
 
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
-        """All changes by time; before them, at -1, what existed before the session."""
+        """All changes by time; first, at -1, storages from before the session."""
         entries = list(self._entries())
         entries.sort(key=lambda entry: (entry.time_ns, entry.action.value))
         return tuple(entries)

@@ -2,8 +2,8 @@
 """Rules that give versions of storages their category, from the data flow alone.
 
 A rule is a function of the flow and the categories found so far; categorise() applies them in order.
-Phases of a training step need no names: backward functions are marked by autograd, the optimizer's phase
-is what lies between the backward pass and the last write to a parameter, the rest is forward.
+The phases of a training step are found without names: autograd marks backward functions, the optimizer's phase
+extends from the backward pass to the last write to a parameter, and the rest is forward.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ACCUMULATE = "torch::autograd::AccumulateGrad"
 class Categories:
     """Category of each version of a storage.
 
-    Roles that a storage keeps for its life (gradient, parameter, optimizer state) come before that of
-    temporaries, which comes before roles of single versions. The last role given to a storage counts,
+    The category of a storage's whole life (gradient, parameter, optimizer state) takes precedence over
+    TEMPORARY, and that over the category of a single version. The last category given to a storage counts,
     and the first one given to a version.
     """
 
@@ -54,7 +54,7 @@ def categorise(table: EventTable, nodes: Sequence[FlowNode]) -> Categories:
         found.of_storage[storage] = Category.GRADIENT
     _inputs(nodes, found)
     phases = _parameters(nodes, found)
-    _inputs(nodes, found)  # also what leads to a parameter: numbers given to the optimizer's ops
+    _inputs(nodes, found)  # again, for inputs of parameters: numbers given to the optimizer's ops
     found.step_ends_ns = [nodes[phase.stop - 1].step.start_ns for phase in phases]
     _activations(nodes, phases, found)
     _optimizer_state(nodes, phases, found)
@@ -63,7 +63,7 @@ def categorise(table: EventTable, nodes: Sequence[FlowNode]) -> Categories:
 
 
 def _gradients(table: EventTable, nodes: Sequence[FlowNode]) -> Iterable[int]:
-    """Yield the storages of gradients: what autograd's last node for a parameter keeps or adds to."""
+    """Yield the storages of gradients: those that autograd's AccumulateGrad keeps or adds to."""
     names, site = table.sites.names, table.column("site")
     for node in nodes:
         touches = node.step.touches
@@ -72,7 +72,7 @@ def _gradients(table: EventTable, nodes: Sequence[FlowNode]) -> Iterable[int]:
         inner = [touch for touch in touches if touch.row != node.step.row]
         if inner and names[site[inner[0].row]] in ("aten::detach", "aten::add_"):
             yield inner[0].storage
-        # A gradient that cannot be taken over is copied to new memory.
+        # A gradient whose memory cannot be kept is copied to new memory.
         yield from node.created - node.freed
 
 
@@ -80,9 +80,9 @@ _LEARNED = (Category.GRADIENT, Category.PARAMETER)
 
 
 def _depend_on_gradient(nodes: Sequence[FlowNode], found: Categories) -> set[int]:
-    """Return the storages of which some version depends on a gradient, or on what does.
+    """Return the storages of which some version depends on a gradient or parameter, directly or not.
 
-    Versions are left out of account, so dependencies run in circles: repeated until nothing is added.
+    Dependencies are between storages, not versions, and can be cyclic: passes repeat until one adds nothing.
     """
     depends: set[int] = set()
     while True:
@@ -101,7 +101,8 @@ def _depend_on_gradient(nodes: Sequence[FlowNode], found: Categories) -> set[int
 
 
 def _inputs(nodes: Sequence[FlowNode], found: Categories) -> None:
-    """What leads to a gradient but depends on none in any of its versions, made outside of backward."""
+    """Mark inputs: versions that lead to a gradient or parameter, are made outside of backward, and whose storage
+    depends on none."""
     depends = _depend_on_gradient(nodes, found)
     leads: set[Version] = set()
     for node in reversed(nodes):
@@ -117,10 +118,10 @@ def _inputs(nodes: Sequence[FlowNode], found: Categories) -> None:
 
 
 def _parameters(nodes: Sequence[FlowNode], found: Categories) -> list[range]:
-    """What ops of the forward pass read beside inputs, leads to a gradient, and depends on one.
+    """Mark parameters: storages that forward ops read beside inputs, lead to a gradient, and depend on one.
 
-    Returns the optimizer's phases: ranges of nodes. Between two backward passes the optimizer comes
-    first, so what is known from the passes before tells where it ends.
+    Returns the optimizer's phases, as ranges of node indices. Between two backward passes the optimizer comes
+    first; the parameters of the passes before show where its phase ends.
     """
     used: set[Version] = set()
     for node in reversed(nodes):
@@ -167,7 +168,7 @@ def _between_backward_passes(nodes: Sequence[FlowNode]) -> Iterable[range]:
 def _optimizer_phase(
     nodes: Sequence[FlowNode], between: range, parameters: set[int], found: Categories
 ) -> range:
-    """Return the nodes up to the last one that writes to a parameter what was made of gradients."""
+    """Return the nodes up to the last one that updates a parameter with values computed from gradients."""
     of_gradient: set[Version] = set()
     stop = between.start
     for i in between:
@@ -177,7 +178,7 @@ def _optimizer_phase(
             for version in node.reads
         ):
             continue
-        # What is made of a parameter is the next forward pass.
+        # Values computed from a parameter belong to the next forward pass.
         of_gradient |= {version for version in node.makes if version[0] not in parameters}
         if any(storage in parameters for storage, _ in node.written):
             stop = i + 1
@@ -185,7 +186,7 @@ def _optimizer_phase(
 
 
 def _activations(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
-    """What ops of the forward pass make of inputs and activations."""
+    """Mark activations: versions that forward ops make from inputs and activations."""
     required = {Category.INPUT, Category.ACTIVATION}
     allowed = {*required, Category.PARAMETER, Category.TEMPORARY}
     elsewhere = {i for phase in phases for i in phase}
@@ -194,13 +195,14 @@ def _activations(nodes: Sequence[FlowNode], phases: Sequence[range], found: Cate
         if node.in_backward or not read & required or not read <= allowed:
             continue
         if i in elsewhere and (Category.ACTIVATION not in read or Category.PARAMETER in read):
-            continue  # the optimizer's own; others are metrics and logs of the pass before
+            continue  # the optimizer's own; the others are metrics and logs of the pass before
         for version in node.makes:
             found.add(version, Category.ACTIVATION)
 
 
 def _optimizer_state(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
-    """What the optimizer writes to, or makes, and still has in its next phase (or at the end)."""
+    """Mark optimizer state: storages that the optimizer makes or writes to and that live until its next phase (or
+    the end)."""
     freed_at = {storage: i for i, node in enumerate(nodes) for storage in node.freed}
     for k, phase in enumerate(phases):
         until = phases[k + 1].start if k + 1 < len(phases) else len(nodes)
@@ -218,7 +220,7 @@ def _optimizer_state(nodes: Sequence[FlowNode], phases: Sequence[range], found: 
 
 
 def _autograd_detail(nodes: Sequence[FlowNode], found: Categories) -> None:
-    """What else backward functions make."""
+    """Mark the remaining versions that backward functions make."""
     prior = (None, Category.AUTOGRAD_DETAIL)
     for node in nodes:
         if not node.in_backward:

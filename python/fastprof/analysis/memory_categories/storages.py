@@ -2,7 +2,7 @@
 """Storages of a table: each life of a piece of memory, and which ops read it, from rows in time order.
 
 A storage is one life of an address: from its allocation, or from before the session, to its free. Ops
-name the storages of their inputs by address, so an address means the storage that is alive then.
+name the storages of their inputs by address, which means the storage that is alive at the op's begin.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Storage:
     """One life of a piece of memory. Times are Unix ns, None: outside the recording.
 
     row: table row of its allocation, -1 for one from before the session.
-    size_bytes: as allocated; for one from before the session that was not freed in it, the extent that
-    the largest tensor in it has.
-    is_input: whether an op has it as an input. Others have no versions, and no category.
+    size_bytes: as allocated or freed; for one from before the session that was not freed in it, the extent of
+    its largest tensor.
+    is_input: whether an op has it as an input. Others have no versions and no category.
     """
 
     index: int
@@ -42,7 +42,7 @@ class Storage:
 
 
 class Touch(NamedTuple):
-    """An op has a storage as an input."""
+    """An op's use of a storage as an input."""
 
     row: int
     position: int  # of the input
@@ -96,20 +96,21 @@ def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
         )
     if not table.has("parent"):
         raise errors.ValueError(
-            "memory cannot be categorised: the table has no column 'parent', which says what runs in which op."
+            "memory cannot be categorised: the table has no column 'parent', which gives the enclosing op of each"
+            " row. Pass the table of a profile, or add the column."
         )
     parents: list[int] = table.column("parent").tolist()
     step_row, backward = _outermost_ops(table, parents)
     pids = np.array([track.pid for track in table.tracks.rows] or [0])
     own = (pids[table.column("track")] == table.pid) | (table.pid == 0)
 
-    # (time, order among equal times, row, ...) of all that touches memory. A table's row order is the
-    # begin order of a thread, so the row breaks ties.
-    happenings: list[tuple[int, int, str, tuple[int, int] | None]] = []
+    # (time, row, device, (address, size)) of each memory record, and (time, row, "", None) of each op with
+    # tensors as inputs. A table's row order is the begin order of a thread, so the row breaks ties.
+    accesses: list[tuple[int, int, str, tuple[int, int] | None]] = []
     start = table.start_ns
     for device, rows, words in memory:
         mine = own[rows]
-        happenings.extend(
+        accesses.extend(
             (time, row, device, (address, size))
             for time, row, address, size in zip(
                 start[rows[mine]].tolist(),
@@ -123,14 +124,14 @@ def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
         [any(True for _ in _tensors(value)) for value in storages_of.values] + [False]
     )
     op_rows = np.flatnonzero(touching[storages_of.codes] & own).tolist()
-    happenings.extend((int(start[row]), row, "", None) for row in op_rows)
-    happenings.sort(key=lambda one: one[:2])
-    return _follow(table, happenings, step_row, backward, parents)
+    accesses.extend((int(start[row]), row, "", None) for row in op_rows)
+    accesses.sort(key=lambda one: one[:2])
+    return _storages_and_steps(table, accesses, step_row, backward)
 
 
 def _outermost_ops(table: EventTable, parents: Sequence[int]) -> tuple[list[int], list[bool]]:
-    """Return for each row the outermost op around it (itself included), -1 for none; and for each row
-    whether it is a backward function or inside of one.
+    """Return for each row its outermost enclosing op (which may be the row itself), -1 for none, and whether
+    the row is a backward function or inside of one.
 
     Ranges of the program, Python calls and the engine's own ranges around backward functions are not ops.
     """
@@ -159,12 +160,11 @@ def _outermost_ops(table: EventTable, parents: Sequence[int]) -> tuple[list[int]
     return found, backward
 
 
-def _follow(
+def _storages_and_steps(
     table: EventTable,
-    happenings: Sequence[tuple[int, int, str, tuple[int, int] | None]],
+    accesses: Sequence[tuple[int, int, str, tuple[int, int] | None]],
     step_row: Sequence[int],
     backward: Sequence[bool],
-    parents: Sequence[int],
 ) -> tuple[list[Storage], list[OpStep]]:
     storages: list[Storage] = []
     live: dict[int, Storage] = {}
@@ -173,7 +173,6 @@ def _follow(
     inputs = table.coded["input_storages"]
 
     def step_of(row: int) -> OpStep:
-        # Memory records are instants: the row itself is no op, its parent may be inside of one.
         outer = step_row[row]
         key = outer if outer >= 0 else row
         step = steps.get(key)
@@ -187,9 +186,9 @@ def _follow(
         live[address] = storage
         return storage
 
-    devices = {device for _, _, device, record in happenings if record is not None}
+    devices = {device for _, _, device, record in accesses if record is not None}
     only = next(iter(devices)) if len(devices) == 1 else ""
-    for time, row, device, record in happenings:
+    for time, row, device, record in accesses:
         if record is None:
             for position, address, extent in _tensors(inputs[row]):
                 known = live.get(address)
@@ -214,7 +213,7 @@ def _follow(
 def _tensors(of_op: object) -> Iterator[tuple[int, int, int]]:
     """Yield (position, address, extent in bytes) of each tensor with memory among an op's inputs.
 
-    Values of other types, as a file that was not written by fastprof may have, are passed over.
+    Values of other types, which a file of another writer may contain, are skipped.
     """
     for position, one in enumerate(of_op if isinstance(of_op, list) else ()):
         if not isinstance(one, list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes in use by category over time, and the moment of the most: from the timeline of a MemoryProfile."""
+"""Bytes in use by category over time, and their peak, from the timeline of a MemoryProfile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array: TypeAlias = NDArray[Any]
 class CategoryTotals:
     """Bytes in use on one device after each change.
 
-    time_ns: int64, Unix time; what existed before the session is at the session's begin.
+    time_ns: int64, Unix time; storages from before the session count from the session's begin.
     bytes: int64 of shape (changes, 8), columns by CATEGORY_ORDER.
     """
 
@@ -71,7 +71,7 @@ def category_totals(profile: MemoryProfile) -> list[CategoryTotals]:
         grid[rows, columns] = deltas
         sums = np.cumsum(grid, axis=0)
         when = np.array(times, np.int64)
-        # Of changes at one time only the last is a state of the program.
+        # Of changes at the same time, only the state after the last one existed.
         last = np.append(when[1:] != when[:-1], True)
         found.append(CategoryTotals(device, when[last], sums[last]))
     return found
@@ -88,7 +88,7 @@ class LiveStorage:
 
 
 def live_at(profile: MemoryProfile, device: str, time_ns: int) -> list[LiveStorage]:
-    """Return what is in use on a device after all changes up to `time_ns`, largest first."""
+    """Return the storages in use on a device after all changes up to `time_ns`, largest first."""
     live: dict[int, int] = {}
     for time, action, storage, version, _ in profile.timeline:
         if time > time_ns:
@@ -115,7 +115,7 @@ def live_at(profile: MemoryProfile, device: str, time_ns: int) -> list[LiveStora
 class Reconciled:
     """Sums of a device's memory records in bytes: in_use_at_begin + allocated - freed == in_use_at_end.
 
-    in_use_at_begin: only what the recording shows: memory that ops read or that was freed.
+    in_use_at_begin contains only memory that ops read or that was freed: other memory is unknown.
     """
 
     device: str
@@ -126,7 +126,7 @@ class Reconciled:
 
 
 def reconcile(profile: MemoryProfile) -> Sequence[Reconciled]:
-    """Return the sums of each device, by name. in_use_at_end is summed from what is alive at the end."""
+    """Return the sums of each device, by name. in_use_at_end is the sum of the storages alive at the end."""
     found = []
     for device in sorted({storage.device for storage in profile.storages}):
         own = [storage for storage in profile.storages if storage.device == device]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by Python when it starts in a process that a profile follows: starts the recording there.
+"""Start the recording of a followed process: Python imports sitecustomize when it starts.
 
-The folder of this file is first in PYTHONPATH (record/process_starts.py). Another sitecustomize on the path runs as
-if this one did not exist. Whatever happens, the program starts.
+The folder of this file is first in PYTHONPATH (record/process_starts.py). Afterwards the next sitecustomize on the
+path is imported, as if this one did not exist. No error here prevents the program from starting.
 """
 
 import importlib
@@ -21,14 +21,16 @@ def _record() -> None:
     except Exception as error:
         try:
             with open(os.path.join(folder, f"{os.getpid()}.note"), "a", encoding="utf-8") as note:
-                text = f"not recorded, because fastprof cannot be imported there ({error!r})"
+                text = (
+                    f"not recorded, because fastprof cannot be imported in this process ({error!r})"
+                )
                 note.write(f"{' '.join(text.split())}; program: {sys.executable}\n")
         except OSError:
             pass  # the profile has ended
 
 
 def _run_next() -> None:
-    """Import the sitecustomize that this one hides; ImportError, as without this one, if there is none."""
+    """Import the sitecustomize that this one hides. Raises ImportError, as without this one, if there is none."""
     own = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != own]
     sys.path_importer_cache.pop(own, None)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// aggregate: sums over rows by group, as key_averages() makes them, for all rows or those in a measured interval.
+// aggregate: sums of rows by group, like key_averages(), for all rows or for those in a measured interval.
 
 /**
  * @typedef {{interval?: [number, number] | null, lane?: number, calls?: boolean}} Selection
- *   lane: only rows of this lane; calls: false leaves calls of Python functions out, their time goes to what is around
+ *   lane: only rows of this lane. calls: false leaves Python calls out; their time then belongs to the enclosing row
  * @typedef {{label: string, key: number, detail: string, row: number, count: number, self: number, total: number,
  *            least: number, most: number, memory: number, selfMemory: number, device: number, selfDevice: number,
  *            flops: number}} Group
  */
 R.aggregate = (() => {
   /**
-   * Call `each(row, length, self, parent)` for the rows of a selection; times are those inside the interval.
+   * Call `each(row, length, self, parent)` for the rows of a selection. Times, in ns, are those inside the interval.
    * @param {any} model
    * @param {Selection} selection
    * @param {(row: number, length: number, self: number, parent: number) => void} each
@@ -44,7 +44,7 @@ R.aggregate = (() => {
     return inside;
   }
 
-  /** Parents among the rows that are not calls of Python functions. */
+  /** The nearest ancestor of each row that is not a Python call; cached in the model. */
   function withoutCalls(/** @type {any} */ model) {
     if (!model.parentWithoutCalls) {
       const { n, parent, rowKey, keys } = model;

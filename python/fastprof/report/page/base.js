@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// base: make elements. Text of a profile becomes text nodes only; there is no markup from data anywhere in the page.
+// base: create elements, canvases and colours. Text of a profile only becomes text nodes: the page makes no markup of data.
 
 /**
- * @typedef {Record<string, any>} Attributes  "on..." are listeners, "class" and "title" and others are set as they are
+ * @typedef {Record<string, any>} Attributes  "on..." are event listeners, "css" styles; others are set as attributes
  */
 R.base = (() => {
   /**
-   * Make an element. Children: nodes, or texts (null is left out).
+   * Create an element. Children are nodes or texts; null is skipped.
    * @param {string} tag
    * @param {Attributes | null} [attributes]
    * @param {...(Node | string | number | null | undefined)} children
@@ -36,8 +36,8 @@ R.base = (() => {
   const canvases = new Set();
 
   /**
-   * A canvas that fills its parent and is drawn again when its size, the theme or the data change. `draw` is called at
-   * most once a frame.
+   * Create a canvas that fills its parent and is redrawn when its size changes or redraw() is called, at most once a
+   * frame.
    * @param {HTMLElement} parent
    * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw  sizes in CSS pixels
    * @param {string} label  for screen readers
@@ -79,7 +79,7 @@ R.base = (() => {
     return made;
   }
 
-  /** A theme's colours, by CSS variable name without the dashes; read again after a change of theme. */
+  /** Cached colours of the theme, by CSS variable name without the dashes; forgetColours() clears the cache. */
   let colours = /** @type {Record<string, string>} */ ({});
   function colour(/** @type {string} */ name) {
     if (!(name in colours)) {
@@ -94,7 +94,7 @@ R.base = (() => {
 
   const slices = /** @type {string[]} */ ([]);
   const HUES = [212, 152, 28, 262, 348, 186, 48, 310, 98, 232, 12, 168, 72, 288, 330, 200];
-  /** The fill of a slice: one of 16, by the lowest bits of its key's hash, so that a name has one colour everywhere. */
+  /** The fill of a slice: one of 16 colours, by the low bits of its key's hash, so a name has one colour in all views. */
   function sliceColour(/** @type {number} */ hash) {
     if (!slices.length) {
       const dark = colour("scheme") === "dark";
@@ -112,14 +112,14 @@ R.base = (() => {
     return (value ^ (value >>> 13)) >>> 0;
   }
 
-  /** Offer a text as a file. */
+  /** Download a text as a file. */
   function download(/** @type {string} */ name, /** @type {string} */ text, /** @type {string} */ type) {
     const address = URL.createObjectURL(new Blob([text], { type }));
     el("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
   }
 
-  /** Put a text on the clipboard. */
+  /** Copy a text to the clipboard. */
   async function copy(/** @type {string} */ text) {
     try {
       await navigator.clipboard.writeText(text);
@@ -132,7 +132,7 @@ R.base = (() => {
     }
   }
 
-  /** Draw all canvases with the colours of now, before the browser goes on: a page that is printed gets no frames. */
+  /** Draw all canvases at once with the current theme's colours: while a page is printed there are no animation frames. */
   function drawAll() {
     forgetColours();
     for (const each of canvases) each.drawNow();

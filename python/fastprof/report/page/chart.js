@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chart: a line over time drawn as steps, from columns of any length: each pixel shows the least and the most in it.
+// chart: a step curve over time from columns of any length. Each pixel column shows the minimum and maximum in it.
 
 R.chart = (() => {
   /** @returns {number} the number of values of a sorted column that are below `value` */
@@ -13,7 +13,7 @@ R.chart = (() => {
     return low;
   }
 
-  /** A pyramid of least and most: level k has a pair for each 2^(k+4) values, so that a pixel looks at few. */
+  /** Minimum and maximum pyramid: level k has a pair for each 2^(k+4) values, so a pixel reads few values. */
   function pyramid(/** @type {ArrayLike<number>} */ values) {
     const levels = /** @type {Float64Array[]} */ ([]);
     let source = /** @type {ArrayLike<number>} */ (values);
@@ -38,7 +38,7 @@ R.chart = (() => {
     return levels;
   }
 
-  /** @returns {[number, number]} least and most of values[from, to) */
+  /** @returns {[number, number]} minimum and maximum of values[from, to) */
   function range(/** @type {ArrayLike<number>} */ values, /** @type {Float64Array[]} */ levels, /** @type {number} */ from, /** @type {number} */ to) {
     let [least, most] = [Infinity, -Infinity];
     let at = from;
@@ -80,7 +80,7 @@ R.chart = (() => {
     let value = at > 0 ? series.value[at - 1] : NaN;
     const [tops, bottoms] = [/** @type {number[]} */ ([]), /** @type {number[]} */ ([])];
     for (let pixel = 0; pixel < box.width; pixel++) {
-      const next = below2(series.time, box.begin + (pixel + 1) * scale, at);
+      const next = belowFrom(series.time, box.begin + (pixel + 1) * scale, at);
       let [least, most] = [value, value];
       if (next > at) {
         const [a, b] = range(series.value, series.levels, at, next);
@@ -100,8 +100,8 @@ R.chart = (() => {
     });
   }
 
-  /** below(), knowing that the answer is at least `from`: pixels go forward. */
-  function below2(/** @type {ArrayLike<number>} */ column, /** @type {number} */ value, /** @type {number} */ from) {
+  /** below() for a result that is known to be at least `from`, by doubling steps; consecutive pixels use it. */
+  function belowFrom(/** @type {ArrayLike<number>} */ column, /** @type {number} */ value, /** @type {number} */ from) {
     let step = 1;
     let low = from;
     while (low + step < column.length && column[low + step] < value) { low += step; step *= 2; }
@@ -121,5 +121,5 @@ R.chart = (() => {
     return { time, value, levels, least, most };
   }
 
-  return { draw, series, below, below2 };
+  return { draw, series, below, belowFrom };
 })();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// controls: the small form above a view.
+// controls: the form above a view: toggles, selections, and the controls that all views share.
 
 R.controls = (() => {
   const { el } = R.base;
@@ -20,7 +20,7 @@ R.controls = (() => {
     return list;
   }
 
-  /** The choice of one thread or stream, shared by all views. */
+  /** Selection of one thread or stream; it applies to all views. */
   function lane(/** @type {HTMLElement} */ form, /** @type {any} */ model) {
     const options = /** @type {Record<string, string>} */ ({ "-1": "all" });
     const several = new Set(model.lanes.map((/** @type {any} */ each) => each.pid)).size > 1;
@@ -34,7 +34,7 @@ R.controls = (() => {
     });
   }
 
-  /** Whether calls of Python functions are shown, shared by all views. */
+  /** Toggle for showing Python calls; it applies to all views. */
   function calls(/** @type {HTMLElement} */ form) {
     const box = toggle(form, "Python calls", R.state.state.calls, (on) => R.state.set({ calls: on }));
     R.state.on((changed) => { if (changed.has("calls")) box.checked = R.state.state.calls; });

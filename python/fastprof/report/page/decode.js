@@ -11,7 +11,7 @@ R.decode = (() => {
     Array.from(document.querySelectorAll("script[data-block]"), (element) => [element.getAttribute("data-block"), element]),
   );
 
-  /** Take the bytes of a block; its text is freed, so each block is read once. */
+  /** Return the bytes of a block and free its text; a block can be read once. */
   function take(/** @type {string} */ name) {
     const element = found.get(name);
     if (!element) return null;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// details: the panel about the selected row or name. Arguments and stacks are decoded when a row is first selected.
+// details: the panel on the selected row or name. Arguments and stacks are decoded when a row is first selected.
 
 R.details = (() => {
   const { el, fill } = R.base;
@@ -17,7 +17,7 @@ R.details = (() => {
     show();
   }
 
-  /** Show what is selected; an answer that comes after the next selection is dropped. */
+  /** Show the selection. Discards its result if the selection has changed while data were decoded. */
   async function show() {
     const { row, key, interval } = R.state.state;
     const own = ++token;
@@ -37,8 +37,8 @@ R.details = (() => {
     return el("section", null,
       el("h3", null, "Measured interval"),
       facts([["from", time(begin)], ["to", time(end)], ["length", time(end - begin)]]),
-      el("p", { class: "note" }, "The table, the flame graph and the source show the time inside it."),
-      el("button", { onclick: () => R.state.set({ interval: null }) }, "Leave the interval"));
+      el("p", { class: "note" }, "The table, the flame graph and the source view show only the time inside it."),
+      el("button", { onclick: () => R.state.set({ interval: null }) }, "Clear the interval"));
   }
 
   function facts(/** @type {[string, any][]} */ pairs) {
@@ -104,7 +104,7 @@ R.details = (() => {
     return el("section", null, el("h4", null, "Python stack, innermost first"), list);
   }
 
-  /** Buttons that lead to the same thing elsewhere. */
+  /** Buttons that show the selection in other views. */
   function jumps(/** @type {number} */ row, /** @type {number} */ key) {
     const go = (/** @type {string} */ view) => () => R.state.set({ view });
     const parent = row >= 0 ? model.parent[row] : -1;
@@ -114,7 +114,7 @@ R.details = (() => {
       row >= 0 ? el("button", { onclick: () => R.state.set({ interval: [model.start[row], model.start[row] + model.length[row]] }) }, "Measure (M)") : null,
       el("button", { onclick: go("flame") }, "Flame graph"),
       el("button", { onclick: go("table") }, "Table"),
-      el("button", { onclick: () => R.state.set({ query: `/^${model.keys[key].name.slice(0, 300).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$/` }) }, "Search the name"));
+      el("button", { onclick: () => R.state.set({ query: `/^${model.keys[key].name.slice(0, 300).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$/` }) }, "Search this name"));
   }
 
   function keyParts(/** @type {number} */ key) {

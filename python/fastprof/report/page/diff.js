@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff: two profiles. A flame graph coloured by what grew and what shrank, and a table of names with both times.
+// diff: compare two profiles, by a flame graph coloured by growth and a table of names with the times of both.
 
 R.diff = (() => {
   const { el } = R.base;
@@ -8,7 +8,7 @@ R.diff = (() => {
   let tree = /** @type {any} */ (null);
   const choice = { sort: "change", perCall: false };
 
-  /** Names of both profiles: self times and calls before and after. */
+  /** Join the names of both profiles: self times and calls before and after. */
   function compare(/** @type {any} */ after, /** @type {any} */ before) {
     const found = new Map();
     const add = (/** @type {any} */ model, /** @type {string} */ side) => {
@@ -37,8 +37,8 @@ R.diff = (() => {
       ` ${time(is)} · `, el("b", { class: is > was ? "worse" : "better" }, `${signed(is - was)} (${change(was, is)})`)));
     const form = R.controls.bar();
     R.controls.select(form, "Sort by", { change: "change", percent: "growth in percent", name: "name" }, choice.sort, (sort) => { choice.sort = sort; render(box); });
-    R.controls.toggle(form, "Mean of a call", choice.perCall, (on) => { choice.perCall = on; render(box); });
-    form.append(el("span", { class: "note" }, "Flame graph: widths are the larger of both times; red grew, blue shrank."));
+    R.controls.toggle(form, "Mean per call", choice.perCall, (on) => { choice.perCall = on; render(box); });
+    form.append(el("span", { class: "note" }, "Flame graph: widths are the larger of the two times; red: grew, blue: shrank."));
     parent.append(form);
     const graph = R.flame.graph(parent, {
       format: time, value: widest, fill: colour,
@@ -56,7 +56,7 @@ R.diff = (() => {
   const signed = (/** @type {number} */ ns) => `${ns >= 0 ? "+" : "−"}${time(Math.abs(ns))}`;
   const change = (/** @type {number} */ was, /** @type {number} */ is) => (was <= 0 ? (is > 0 ? "new" : "0 %") : is <= 0 ? "gone" : `${is >= was ? "+" : "−"}${percent(Math.abs(is - was) / was)}`);
 
-  /** Wide enough for both: a node is never narrower than its children. */
+  /** Width of a node: the larger of its two totals, and never less than the widths of its children. */
   function widest(/** @type {any} */ node) {
     if (node.wide === undefined) {
       const inside = node.children.reduce((/** @type {number} */ total, /** @type {any} */ child) => total + widest(child), 0);
@@ -87,7 +87,7 @@ R.diff = (() => {
       el("td", { class: "text", title: shown(row.name, 1000) }, R.format.label(row.name, 120)), el("td", null, count(row.callsBefore)), el("td", null, count(row.callsAfter)),
       el("td", null, time(value(row, "before"))), el("td", null, time(value(row, "after"))),
       el("td", { class: delta(row) > 0 ? "worse" : "better" }, signed(delta(row))), el("td", null, change(value(row, "before"), value(row, "after")))))),
-    sorted.length > 500 ? el("p", { class: "note" }, `${count(sorted.length - 500)} more names; fastprof diff prints all`) : null);
+    sorted.length > 500 ? el("p", { class: "note" }, `${count(sorted.length - 500)} more names; "fastprof diff A B --row-limit -1" prints all.`) : null);
   }
 
   return { start, rows: () => rows, tree: () => tree };

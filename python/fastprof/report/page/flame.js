@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// flame: the flame graph and its upside-down form, drawn in a canvas. Click zooms; the search shows the share it matched.
+// flame: the flame graph and its inverted form, drawn in a canvas. A click zooms; the form shows the share that the search matches.
 
 /**
  * @typedef {{node: any, x: number, y: number, width: number}} Box
@@ -12,7 +12,7 @@ R.flame = (() => {
   });
 
   /**
-   * A flame graph in an element. `fill` gives a node's colour, `label` its tool tip.
+   * Create a flame graph in an element. `fill` returns a node's colour, `tip` the lines of its tool tip.
    * @param {HTMLElement} parent
    * @param {{format: (value: number) => string, fill: (node: any) => string, value: (node: any) => number,
    *          tip: (node: any, root: any) => string[], select: (node: any) => void}} options
@@ -138,14 +138,14 @@ R.flame = (() => {
     R.state.on((changed) => {
       if (R.state.state.view !== "flame") { if (changed.has("interval") || changed.has("lane") || changed.has("calls")) tree = null; return; }
       if (changed.has("interval") || changed.has("lane") || changed.has("calls") || !tree) update();
-      else { shownGraph.redraw(); tellMatched(); }
+      else { shownGraph.redraw(); showMatched(); }
     });
   }
 
   const format = (/** @type {number} */ value) =>
     choice.metric === "memory" ? R.format.bytes(value) : choice.metric === "count" ? R.format.count(value) : R.format.time(value);
 
-  /** Make the tree anew from what is selected. */
+  /** Rebuild the tree for the current selection. */
   async function update() {
     const numbers = choice.metric === "memory" ? await model.block("numbers") : null;
     const chosen = choice.metric === "count" ? () => 1
@@ -158,10 +158,11 @@ R.flame = (() => {
       : R.flameTree.build(model, R.state.state, metric, choice.byThread);
     if (choice.inverted) tree = R.flameTree.inverted(tree);
     shownGraph.set(tree);
-    tellMatched();
+    showMatched();
   }
 
-  function tellMatched() {
+  /** Show the share of the tree that the search matches. */
+  function showMatched() {
     const { query } = R.state.state;
     matchedText.textContent = query.trim() && tree
       ? `matched: ${R.format.percent(R.flameTree.share(tree, R.state.tester(query.trim())))}` : "";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// flame_tree: rows merged by the path of their names, from callers to callees or from callees to callers.
+// flame_tree: merge rows by name path, from callers to callees or, inverted, from callees to callers.
 
 /**
  * @typedef {{name: string, key: number, self: number, total: number, count: number, before: number, depth: number,
  *            parent: FlameNode | null, children: FlameNode[]}} FlameNode
- *   before: the total of another profile, for comparisons
+ *   before: total in the earlier profile, for comparisons
  */
 R.flameTree = (() => {
   const MAX_DEPTH = 400;
@@ -17,7 +17,7 @@ R.flameTree = (() => {
   }
 
   /**
-   * Merge the rows of a selection. metric(row, self) is what widths stand for.
+   * Merge the rows of a selection. metric(row, self) returns a row's contribution to the widths.
    * @param {any} model
    * @param {any} selection
    * @param {(row: number, self: number) => number} metric
@@ -61,7 +61,7 @@ R.flameTree = (() => {
   }
 
   /**
-   * Merge the rows of a selection by their Python stack, outermost frame first, with their own name innermost.
+   * Merge the rows of a selection by Python stack, outermost frame first; the row's own name is innermost.
    * @param {any} model
    * @param {any} selection
    * @param {(row: number, self: number) => number} metric
@@ -97,7 +97,7 @@ R.flameTree = (() => {
     return summed(root);
   }
 
-  /** Totals from self values; children with most first, those of nothing left out. */
+  /** Compute totals from self values, sort children by total, and remove those without any. */
   function summed(/** @type {FlameNode} */ root) {
     /** @type {FlameNode[]} */
     const order = [root];
@@ -114,7 +114,7 @@ R.flameTree = (() => {
     return root;
   }
 
-  /** The tree from what ran to who called it: each path's self value, its names in reverse. */
+  /** Return the inverted tree, from callees to callers: the self value of each path under its names in reverse. */
   function inverted(/** @type {FlameNode} */ tree) {
     const root = node("all", -1, null);
     const children = new Map([[root, new Map()]]);
@@ -146,7 +146,7 @@ R.flameTree = (() => {
     return root;
   }
 
-  /** One tree of two: total is that of `after`, before that of `before`. Paths are matched by name. */
+  /** Merge two trees by name path: `total` is that of `after`, `before` that of `before`. */
   function compared(/** @type {FlameNode} */ after, /** @type {FlameNode} */ before) {
     const join = (/** @type {FlameNode} */ into, /** @type {FlameNode} */ from) => {
       into.before = from.total;
@@ -157,7 +157,7 @@ R.flameTree = (() => {
     return summed(after);
   }
 
-  /** The share of the tree under nodes whose name passes; what is below one of them is not counted again. */
+  /** Return the share of the tree in nodes whose name passes the test; nodes below one of them do not count again. */
   function share(/** @type {FlameNode} */ tree, /** @type {(name: string) => boolean} */ test) {
     let found = 0;
     const visit = (/** @type {FlameNode} */ each) => {

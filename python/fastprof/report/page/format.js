@@ -22,7 +22,7 @@ R.format = (() => {
     return text.replace(/\B(?=(\d{3})+(?!\d)(?=\.|$))/g, size >= 1000 ? "," : "");
   }
 
-  /** A position on the time axis whose step is given. */
+  /** A position on the time axis, with as many digits as the distance `step` of the ticks needs. */
   function tick(/** @type {number} */ ns, /** @type {number} */ step) {
     const size = Math.max(Math.abs(ns), step);
     const [scale, unit] = UNITS.find(([each]) => size >= each) || UNITS[3];
@@ -42,12 +42,12 @@ R.format = (() => {
   const percent = (/** @type {number} */ share) =>
     !Number.isFinite(share) ? "-" : share > 0 && share < 0.001 ? "<0.1 %" : `${(100 * share).toFixed(1)} %`;
 
-  // Characters that would not be seen or that change the order of what stands beside them.
+  // Invisible characters, and those that change the direction of the text beside them.
   const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
   const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
   /**
-   * A name as it is shown: control characters and marks of direction as their number, and cut to `limit` characters.
+   * A name as it is displayed: invisible characters as their code points, cut to `limit` characters.
    * @param {string} text
    * @param {number} [limit]
    */
@@ -58,11 +58,11 @@ R.format = (() => {
     return seen === "" ? "(no name)" : seen;
   }
 
-  /** Lines of source keep their tabs. */
+  /** A source line as it is displayed; a tab is four spaces. */
   const sourceLine = (/** @type {string} */ text) => shown(text.replaceAll("\t", "    "), 600).replace("(no name)", "");
 
   /**
-   * Cut a text to a width in pixels; cached widths of characters would differ by font, so it measures.
+   * Cut a text to a width in pixels, as measured by the canvas.
    * @param {CanvasRenderingContext2D} context
    * @param {string} text
    * @param {number} width
@@ -86,7 +86,7 @@ R.format = (() => {
     return match && { file: match[1], line: Number(match[2]), name: match[3] };
   }
 
-  /** A short form of a name: of a call of Python its function and place, "work (train.py:12)"; else the name. */
+  /** A short form of a name: of a Python call its function and place, "work (train.py:12)"; else the name. */
   function label(/** @type {string} */ text, limit = 300) {
     const place = text.endsWith(")") ? null : frame(text);
     return shown(place && place.name ? `${place.name} (${baseName(place.file)}:${place.line})` : text, limit);

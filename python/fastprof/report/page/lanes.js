@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lanes: the timeline's layout, from top to bottom: processes with their threads and streams, counters and memory.
+// lanes: the timeline's layout from top to bottom: bands of processes, threads, streams, counters and memory.
 
 /**
  * @typedef {{type: "process" | "lane" | "counter" | "memory", id: string, label: string, y: number, height: number, lane: number,
@@ -11,13 +11,13 @@ R.lanes = (() => {
   const RULER = 26; // for the ruler, at the top
   const HEAD = 22;
   const GRAPH = 46;
-  const MOST_LINES = 60; // of a lane; deeper ones are reached in the flame graph and by selecting
+  const MOST_LINES = 60; // of a lane; deeper rows are shown in the flame graph and can be selected there
 
-  /** Which bands are closed, by their id. */
+  /** Ids of the bands that are collapsed. */
   const closed = new Set();
   let extra = /** @type {{counters: any[], memory: any[], marks: any, flows: any}} */ ({ counters: [], memory: [], marks: null, flows: null });
 
-  /** Decode counters, memory, marks and flows, which are not needed for the first picture. */
+  /** Decode counters, memory, marks and flows, which the first frame does not need. */
   async function readSignals(/** @type {any} */ model) {
     const counters = [];
     for (const [number, counter] of model.head.counters.entries()) {
@@ -73,10 +73,10 @@ R.lanes = (() => {
     return { bands, height: y + 12 };
   }
 
-  /** Whether lines of nothing but frames of before the start are drawn. */
+  /** Whether to draw the outer lines that contain only calls that were on the stack before the start. */
   let showsOuter = false;
 
-  /** The number of such lines at the top of a lane, if they are many; the last of them is drawn. */
+  /** Return how many such lines at the top of a lane to hide: all but the last if there are more than four, else none. */
   function outerLines(/** @type {any} */ model, /** @type {any} */ lane) {
     let lines = 0;
     while (lines < lane.levels.length && lane.levels[lines].every((/** @type {number} */ row) => model.flags[row] & 4)) lines++;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// main: the frame of the page: title, search, tabs, theme and keys. A view is made when it is first opened.
+// main: the page around the views: title, search, tabs, theme and keys. A view is created when it is first opened.
 
 R.main = (() => {
   const { el } = R.base;
   const { shown, count, percent } = R.format;
   const KEYS = [
     ["1 … 9", "open a view"], ["/", "search names: words, or /a regular expression/"], ["Esc", "clear the selection, the interval or the search"],
-    ["W S, + −, Ctrl+wheel", "zoom the timeline"], ["A D, ← →, drag", "move it"], ["Shift+drag, or drag in the ruler", "measure an interval"],
-    ["F, double click", "zoom to the selected slice"], ["M", "measure the selected slice"], ["N, P", "the next or previous slice that the search matches, or of the selected name"], ["0", "show everything"], ["O", "show or hide frames of before the start"], ["T", "dark or light"], ["?", "these keys"],
+    ["W S, + −, Ctrl+wheel", "zoom the timeline"], ["A D, ← →, drag", "move the timeline"], ["Shift+drag, or drag in the ruler", "measure an interval"],
+    ["F, double click", "zoom to the selected slice"], ["M", "measure the selected slice"], ["N, P", "select the next or previous slice that the search matches, or that has the selected name"], ["0", "show everything"], ["O", "show or hide calls that were on the stack before the start"], ["T", "switch between dark and light"], ["?", "show these keys"],
   ];
   const themes = ["system", "light", "dark"];
 
@@ -46,7 +46,7 @@ R.main = (() => {
           each.start(section);
         }
       }
-      // The frame of a notebook has no address of its own, and may not take its parent's.
+      // In a notebook's frame (about:srcdoc), replaceState is not allowed.
       if (location.protocol !== "about:") history.replaceState(null, "", `#${view}`);
     };
     R.details.start(panel, model);
@@ -62,7 +62,7 @@ R.main = (() => {
       const next = themes[(themes.indexOf(now) + 1) % themes.length];
       document.documentElement.dataset.theme = next;
       R.base.forgetColours();
-      R.state.set({ query: `${R.state.state.query} ` }); // everything drawn is drawn anew
+      R.state.set({ query: `${R.state.state.query} ` }); // a change of the query redraws everything
       R.state.set({ query: R.state.state.query.slice(0, -1) });
     };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { R.base.forgetColours(); R.timeline.redraw(); R.flame.redraw(); });
@@ -85,7 +85,7 @@ R.main = (() => {
     return { model, before };
   }
 
-  /** The views that this profile has something for. */
+  /** The views for which this profile has data. */
   function viewsOf(/** @type {any} */ model, /** @type {any} */ before) {
     /** @type {Record<string, {title: string, start: (section: HTMLElement) => void}>} */
     const views = {};
@@ -139,10 +139,10 @@ R.main = (() => {
     return opened;
   }, (error) => {
     R.base.fill(/** @type {any} */ (document.getElementById("report")), el("p", { class: "padded" },
-      `This report cannot be shown: ${error.message.replace(/\.+$/, "")}. It needs a browser of 2023 or later (DecompressionStream).`));
+      `This report cannot be shown: ${error.message.replace(/\.+$/, "")}. Open it in a browser released in 2023 or later (it uses DecompressionStream).`));
     throw error;
   });
-  // For tests and benchmarks: the parts of the page, and a promise that is kept when it can be used.
+  // For tests and benchmarks: the modules of the page, and a promise that is fulfilled when the page is ready.
   /** @type {any} */ (window).fastprof = { ready, parts: R };
   return {};
 })();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory: what was held over time, and what was held at the peak, by the range that allocated it.
+// memory: memory in use over time, and at the peak (or a chosen time) by the range that allocated it.
 
 R.memory = (() => {
   const { el } = R.base;
@@ -16,7 +16,7 @@ R.memory = (() => {
     });
   }
 
-  /** @returns {number} the index of the record after which most was held */
+  /** @returns {number} the index of the record after which memory in use was at its maximum */
   function peakOf(/** @type {any} */ device) {
     let peak = -1;
     let most = 0;
@@ -25,8 +25,8 @@ R.memory = (() => {
   }
 
   /**
-   * What is held after record `at`, by the key of the allocating row (-1: outside of any range). A free of something
-   * allocated before the recording counts against "before".
+   * Memory in use after record `at`, by key of the allocating row (-1: outside of any range). A free whose allocation
+   * was not recorded counts against `before`.
    */
   function heldBy(/** @type {any} */ device, /** @type {number} */ at) {
     const { bytes: sizes, pointer, row } = device.columns;
@@ -79,7 +79,7 @@ R.memory = (() => {
       const at = Math.max(R.chart.below(series.time, t) - 1, 0);
       show(at, `At ${time(series.time[at])}`);
     });
-    made.append(el("p", { class: "note" }, "Click into the curve to see what was held at that time."), held);
+    made.append(el("p", { class: "note" }, "Click the curve to see which memory was in use at that time."), held);
     if (peak >= 0) show(peak, `At the peak, ${time(series.time[peak])}`);
     const known = model.head.memory.find((/** @type {any} */ one) => one.device === device.device);
     if (known && known.sums) made.append(sums(known.sums));
@@ -93,7 +93,7 @@ R.memory = (() => {
     ...texts.map((title) => el("th", { class: "text" }, title)), ...numbers.map((title) => el("th", null, title)));
   const exact = (/** @type {number} */ size) => size.toLocaleString("en");
 
-  /** What was allocated and freed, to the byte. */
+  /** A line with the sums of allocations and frees, to the byte. */
   function sums(/** @type {any} */ of) {
     const line = `In use at the begin ${exact(of.in_use_at_begin)} + allocated ${exact(of.allocated)} − freed ${exact(of.freed)} = ${exact(of.in_use_at_end)} bytes in use at the end.`;
     const wrong = of.difference ? ` The records disagree by ${exact(of.difference)} bytes.` : "";
@@ -101,16 +101,16 @@ R.memory = (() => {
     return el("p", { class: "sums" }, line + wrong + lost);
   }
 
-  /** What was held for long, by bytes times life. */
+  /** A table of the temporaries with the largest products of size and lifetime. */
   function temporaries(/** @type {any[]} */ of) {
     const rows = of.map(([ranges, frame, size, life]) => el("tr", null,
       el("td", { class: "text" }, R.format.label(text(ranges), 160)), el("td", { class: "text" }, R.format.label(text(frame), 120)),
       el("td", null, bytes(size)), el("td", null, time(life))));
-    return [el("h3", null, "Longest-lived temporaries, by bytes times life"),
-      el("table", { class: "averages temporaries" }, head(["Allocated in", "Stack"], ["Size", "Life"]), ...rows)];
+    return [el("h3", null, "Longest-lived temporaries, by size times lifetime"),
+      el("table", { class: "averages temporaries" }, head(["Allocated in", "Stack"], ["Size", "Lifetime"]), ...rows)];
   }
 
-  /** Requests for memory that failed. */
+  /** A table of the allocations that failed. */
   function failures() {
     const rows = model.head.failures.map((/** @type {number[]} */ [device, ranges, frame, size, at]) => el("tr", null,
       el("td", { class: "text" }, shown(text(device))), el("td", { class: "text" }, R.format.label(text(ranges), 160)),
@@ -119,7 +119,7 @@ R.memory = (() => {
       el("table", { class: "averages" }, head(["Device", "Requested in", "Stack"], ["Requested", "At"]), ...rows));
   }
 
-  /** What a peak consists of: bytes by category, and by category and place of allocation. */
+  /** Tables of a peak's parts: bytes by category, and by category and place of allocation. */
   function byCategory(/** @type {any} */ peak) {
     const whole = peak.total || 1;
     const most = Math.max(1, ...peak.categories.map((/** @type {number[]} */ [, size]) => size));
@@ -129,7 +129,7 @@ R.memory = (() => {
     const parts = peak.parts.map((/** @type {number[]} */ [name, ranges, frame, size, blocks]) => el("tr", null,
       el("td", { class: "text" }, text(name)), el("td", { class: "text" }, R.format.label(text(ranges), 160)),
       el("td", { class: "text" }, R.format.label(text(frame), 120)), el("td", null, bytes(size)), el("td", null, count(blocks))));
-    return [el("h3", null, `The peak by category: ${bytes(peak.total)} at ${time(peak.time)}, with what existed before`),
+    return [el("h3", null, `The peak by category: ${bytes(peak.total)} at ${time(peak.time)}, including memory allocated before the recording`),
       el("table", { class: "averages categories" }, el("tr", null, el("th", { class: "text" }, "Category"), el("th", null, "Held"), el("th", null, "Share")), ...categories),
       el("table", { class: "averages categories" }, el("tr", null, ...["Category", "Allocated in", "Stack"].map((title) => el("th", { class: "text" }, title)), el("th", null, "Held"), el("th", null, "Blocks")), ...parts)];
   }
@@ -157,7 +157,7 @@ R.memory = (() => {
       el("td", null, count(group.blocks)), el("td", null, bytes(group.largest))));
     return [el("h3", null, `${title}: ${bytes(device.held[at])} held`),
       el("table", { class: "averages" }, el("tr", null, el("th", { class: "text" }, "Allocated in"), el("th", null, "Held"), el("th", null, "Share"), el("th", null, "Blocks"), el("th", null, "Largest")), ...rows),
-      before ? el("p", { class: "note" }, `${bytes(before)} are of memory whose allocation was not recorded, or of reports without an address.`) : null].filter(Boolean);
+      before ? el("p", { class: "note" }, `${bytes(before)} belong to memory whose allocation was not recorded, or to reports without an address.`) : null].filter(Boolean);
   }
 
   return { start, peakOf, heldBy };

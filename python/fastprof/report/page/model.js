@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// model: one profile. Rows are in the order of fastprof/report/rows.py: by lane, in a lane by start, parents first.
+// model: the decoded data of one profile. Rows have the order of fastprof/report/rows.py: by lane, then by start, parents first.
 
 /**
  * @typedef {{name: string, hash: number, device: boolean, call: boolean, wait: boolean, category: string,
  *            file: string, line: number}} Key
- *   wait: a call that only waits
+ *   wait: a call of a C function that only waits
  * @typedef {{kind: string, name: string, label: string, pid: number, tid: number, device: string, stream: number,
  *            first: number, count: number, levels: Uint32Array[], reach: (Float64Array | null)[]}} Lane
- *   levels: rows by line. reach: of a line whose rows overlap, the latest end in each 64 of them; null where they do not
+ *   levels: rows of each line. reach: for a line whose rows overlap, the latest end in each block of 64 rows; else null
  */
 R.model = (() => {
   const BLOCK = 64; // rows: see Lane.reach
@@ -24,18 +24,18 @@ R.model = (() => {
       this.waiting = /** @type {Map<string, Promise<any>>} */ (new Map());
     }
 
-    /** Text of the string table. */
+    /** A text of the string table. */
     text(/** @type {number} */ number) {
       return this.head.strings[number];
     }
 
-    /** Columns of a block, decoded when first asked for; null if there is none. */
+    /** Columns of a block, decoded on first use; null if the report has no such block. */
     block(/** @type {string} */ name) {
       return this.once(`block:${name}`, () =>
         R.decode.block(`${this.prefix}:block:${name}`, this.head.blocks[name] || []));
     }
 
-    /** JSON of a text block; null if there is none. */
+    /** JSON value of a text block; null if the report has no such block. */
     json(/** @type {string} */ name) {
       return this.once(`text:${name}`, () => R.decode.json(`${this.prefix}:text:${name}`));
     }
@@ -109,7 +109,7 @@ R.model = (() => {
     model.end = Math.max(high, low + 1);
   }
 
-  /** Keys are what key_averages() groups by: the displayed name, on the CPU or on a device. */
+  /** Read the keys by which key_averages() groups: the displayed name, on the CPU or on a device. */
   function readKeys(/** @type {any} */ model) {
     const { sites } = model.head;
     const numbers = new Map();
@@ -144,7 +144,7 @@ R.model = (() => {
     model.hasWaits = sites.wait.some(Boolean);
   }
 
-  /** Parents from depths, and self times. */
+  /** Compute parents from depths, and self times. */
   function nest(/** @type {any} */ model) {
     const { n, depth, length } = model;
     const parent = new Int32Array(n).fill(-1);
@@ -167,7 +167,7 @@ R.model = (() => {
     model.self = self;
   }
 
-  /** The 16 names with the most self time get the 16 colours; others that of their hash. */
+  /** Give the 16 names with the most self time distinct colours; the others keep the colour of their hash. */
   function giveColours(/** @type {any} */ { keys, rowKey, self, length, n }) {
     const time = new Float64Array(keys.length);
     for (let row = 0; row < n; row++) time[rowKey[row]] += keys[rowKey[row]].device ? length[row] : Math.max(self[row], 0);
@@ -180,7 +180,7 @@ R.model = (() => {
     }
   }
 
-  /** Put the rows of a lane into lines: by depth, or, where rows do not nest, into the first line that is free. */
+  /** Assign the rows of a lane to lines: by depth, or, if rows do not nest, to the first free line. */
   function place(/** @type {any} */ model, /** @type {Lane} */ lane) {
     const { start, length } = model;
     const last = lane.first + lane.count;

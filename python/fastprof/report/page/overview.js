@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// overview: the strip above the timeline: how busy the threads were over the whole recording, and which part is in view.
+// overview: the strip above the timeline: the load of the threads over the whole recording, and the part in view.
 
 R.overview = (() => {
   const BINS = 800;
@@ -42,7 +42,7 @@ R.overview = (() => {
     }
   }
 
-  /** The time that the threads' slices of the second line (the first is often one range around all) take in each bin. */
+  /** Time covered by the slices of each lane's second line in each bin; the first line is often one range around all. */
   function busy(/** @type {any} */ model) {
     const found = new Float64Array(BINS);
     const scale = BINS / (model.end - model.begin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// source: each file with its lines coloured by time, and jumps to callers, callees and the flame graph.
+// source: source files with lines coloured by time or memory, and links to callers, callees and the flame graph.
 
 R.source = (() => {
   const { el } = R.base;
@@ -48,7 +48,7 @@ R.source = (() => {
       class: file.file === current.file ? "file chosen" : "file", title: shown(file.file, 1000), onclick: () => open(file.file, 0),
     }, el("span", null, shown(R.format.baseName(file.file), 60)), el("b", null, percent(ownOf(file) / whole)), el("i", { css: { width: `${(100 * ownOf(file)) / whole}%` } }))));
     if (!sorted.length) {
-      R.base.fill(page, el("p", { class: "note padded" }, "No range or call of this profile says where in the source it is. "
+      R.base.fill(page, el("p", { class: "note padded" }, "No range or call of this profile has a place in the source. "
         + "Record stacks (with_stack=True) or calls (python_calls=True, fastprof run --calls)."));
       return;
     }
@@ -76,7 +76,7 @@ R.source = (() => {
         lines ? R.format.sourceLine(lines[number - 1]) : shown([...(line ? line.keys : [])].map((each) => model.keys[each].name).join(", ") || "(called from here)", 200))));
     }
     R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${own(of)} ${measure === "memory" ? "allocated" : "self"}, ${percent(ownOf(of) / whole)} of the ${measure} that has a place in the source`),
-      lines ? null : el("p", { class: "note" }, "The text of this file is not in the report: only lines with time are listed.")),
+      lines ? null : el("p", { class: "note" }, "The text of this file is not in the report, so only lines with time are listed.")),
     table);
     const hottest = [...of.lines].sort((a, b) => ownOf(b[1]) - ownOf(a[1]))[0];
     const target = current.line || (hottest ? hottest[0] : 0);
@@ -99,7 +99,7 @@ R.source = (() => {
       el("button", { onclick: () => R.state.set({ view: "flame" }) }, "Flame graph"));
   }
 
-  /** Open the place where a key is defined; select it where it has none. */
+  /** Select a key and open the place where it is defined, if it has one. */
   function openKey(/** @type {number} */ key) {
     const of = model.keys[key];
     const frame = R.format.frame(of.name);
@@ -108,7 +108,7 @@ R.source = (() => {
     else if (frame) open(frame.file, frame.line);
   }
 
-  /** Show a file, at a line (0: at the one with most time). */
+  /** Show a file at a line; 0: the line with the most time. */
   function open(/** @type {string} */ file, /** @type {number} */ line) {
     current = { file, line };
     side.hidden = true;

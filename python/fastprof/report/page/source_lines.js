@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// source_lines: time by line of source. A range with a Python stack gives its self time to the innermost line, and to
-// the lines of its callers as total; a call, or a range with a place of its own, gives them to the line where it is defined.
+// source_lines: time by source line. The self time of a range with a Python stack counts as self time of the innermost
+// line and as total of all lines of the stack; that of other calls and ranges counts for the line where they are defined.
 
 /**
  * @typedef {{self: number, total: number, count: number, memory: number, keys: Set<number>}} SourceLine
@@ -26,7 +26,7 @@ R.sourceLines = (() => {
     const bytes = new Float64Array(byStack.length);
     const { keys, rowKey } = model;
     const places = keys.map(place);
-    const open = new Int32Array(keys.length); // rows of a key around the current one: a recursive call adds no total
+    const open = new Int32Array(keys.length); // enclosing rows of each key: a recursive call adds no total
     const path = /** @type {number[]} */ ([]);
     R.aggregate.forRows(model, selection, (row, length, self, parent) => {
       while (path.length && path[path.length - 1] !== parent) open[rowKey[/** @type {number} */ (path.pop())]] -= 1;
@@ -74,14 +74,14 @@ R.sourceLines = (() => {
     return files;
   }
 
-  /** Where a key is defined: its site's place, or that in a call's name. */
+  /** The place where a key is defined: that of its site, or that in a Python call's name; null if unknown. */
   function place(/** @type {any} */ key) {
     if (key.file && key.line > 0) return { file: key.file, line: key.line };
     const frame = R.format.frame(key.name);
     return frame && frame.line > 0 ? frame : null;
   }
 
-  /** Who calls a key and whom it calls, with the time of these calls, most first. */
+  /** Callers and callees of a key with the time and number of these calls, longest first. */
   function neighbours(/** @type {any} */ model, /** @type {number} */ key) {
     const callers = new Map();
     const callees = new Map();

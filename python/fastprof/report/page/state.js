@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// state: what is selected, searched and measured. Views read it, change it with set() and listen to it.
+// state: selection, search and measured interval. Views read it, change it with set(), and listen to changes.
 
 /**
  * @typedef {{row: number, key: number, interval: [number, number] | null, query: string, lane: number, calls: boolean,
@@ -10,11 +10,11 @@ R.state = (() => {
   const state = { row: -1, key: -1, interval: null, query: "", lane: -1, calls: true, view: "summary" };
   /** @type {((changed: Set<string>) => void)[]} */
   const listeners = [];
-  /** @type {Uint8Array | null} whether each key matches the query; null: there is none */
+  /** @type {Uint8Array | null} whether each key matches the query; null without a query */
   let matches = null;
   let model = /** @type {any} */ (null);
 
-  /** Change some of the state; listeners get the names of what is different. */
+  /** Change fields of the state; listeners get the names of the fields that differ. */
   function set(/** @type {Partial<State>} */ patch) {
     const changed = new Set();
     for (const [name, value] of Object.entries(patch)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// steps: a bar for each ProfilerStep#N, made of its parts; slowest first if asked for, and one beside the median.
+// steps: a bar for each ProfilerStep#N, divided into its parts, and a table that compares one step with the median.
 
 R.steps = (() => {
   const { el } = R.base;
@@ -16,7 +16,7 @@ R.steps = (() => {
     const { keys, rowKey, length, n } = of;
     const isStep = keys.map((/** @type {any} */ key) => key.name === "ProfilerStep*" && !key.device);
     const found = new Map();
-    // The parts of a step are the ranges and ops in it; of a program that only records calls, its calls.
+    // The parts of a step are the ranges and ops directly in it; if there are none, its Python calls.
     const parents = [R.aggregate.withoutCalls(of), of.parent];
     const hasRanges = keys.some((/** @type {any} */ key, /** @type {number} */ i) => !key.call && !isStep[i] && !key.device && inSteps(of, isStep, i));
     const parent = hasRanges ? parents[0] : parents[1];
@@ -31,7 +31,7 @@ R.steps = (() => {
     return [...found.values()];
   }
 
-  /** Whether a row of the key is directly in a step, but for calls. */
+  /** Whether a row of the key is directly in a step, disregarding Python calls in between. */
   function inSteps(/** @type {any} */ of, /** @type {boolean[]} */ isStep, /** @type {number} */ key) {
     const parent = R.aggregate.withoutCalls(of);
     for (let row = 0; row < of.n; row++) if (of.rowKey[row] === key && parent[row] >= 0 && isStep[of.rowKey[parent[row]]]) return true;
@@ -82,7 +82,7 @@ R.steps = (() => {
       ...rows);
   }
 
-  /** One step beside the median of each part over all steps. */
+  /** Show one step beside the median of each part over all steps. */
   function compare(/** @type {any} */ step) {
     if (!step) return;
     const keys = new Set();

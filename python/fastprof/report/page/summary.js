@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// summary: what was profiled, where, for how long; what is missing and why; the five things that took most.
+// summary: what was profiled, where and for how long; what is missing and why; the five names with the most self time.
 
 R.summary = (() => {
   const { el } = R.base;
@@ -24,7 +24,7 @@ R.summary = (() => {
     R.base.fill(parent, cards, el("div", { class: "columns" }, tops(model, groups, self), el("div", null, findings(head), problems(head), about(model))));
   }
 
-  /** What explain() found: waits, changes, slow steps, anti-patterns; a click selects the first event behind a line. */
+  /** Findings of explain(): waits, changes, slow steps, anti-patterns. A click on a line selects its first event. */
   function findings(/** @type {any} */ head) {
     const { lines = [], first = "" } = head.findings;
     if (!lines.length) return null;
@@ -61,11 +61,11 @@ R.summary = (() => {
     const choose = (/** @type {any} */ group) => { R.state.selectKey(group.key); R.state.set({ view: "table" }); };
     return el("section", { class: "box" }, el("h2", null, "What took most"),
       first.length ? list : el("p", null, "The profile contains no ranges. Add some with record_function, or record calls (python_calls=True)."),
-      first.length ? el("p", { class: "note" }, "By self time: the time in a range or call, without those inside it.") : null,
+      first.length ? el("p", { class: "note" }, "By self time: time in a range or call without the ranges and calls inside it.") : null,
       waits.length ? waiting(waits, self, choose) : null);
   }
 
-  /** One line on the calls in which threads only waited: idle threads would hide the program's work among the five. */
+  /** One line on calls that only wait. They are not among the five names, where idle threads would hide the program's work. */
   function waiting(/** @type {any[]} */ waits, /** @type {number} */ self, /** @type {(group: any) => void} */ choose) {
     const whole = waits.reduce((sum, group) => sum + group.self, 0);
     const parts = waits.slice(0, 3).flatMap((group, i) => [i ? ", " : "",
@@ -76,8 +76,8 @@ R.summary = (() => {
 
   function problems(/** @type {any} */ head) {
     const lines = [...head.notes, ...Object.entries(head.missing).map(([what, why]) => `Not recorded: ${what}: ${why}`)];
-    if (!lines.length) return el("section", { class: "box fine" }, el("h2", null, "Complete"), el("p", null, "Nothing was dropped, and nothing that was asked for is missing."));
-    return el("section", { class: "box warning" }, el("h2", null, "What is not in these data"), el("ul", null, ...lines.map((line) => el("li", null, shown(line, 1000)))));
+    if (!lines.length) return el("section", { class: "box fine" }, el("h2", null, "Complete"), el("p", null, "Nothing was dropped, and everything requested was recorded."));
+    return el("section", { class: "box warning" }, el("h2", null, "What is missing"), el("ul", null, ...lines.map((line) => el("li", null, shown(line, 1000)))));
   }
 
   function about(/** @type {any} */ model) {

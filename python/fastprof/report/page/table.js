@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// table: averages by name, and by shape, stack, module or thread. What is sorted and filtered here can be copied as it is shown.
+// table: averages by name, and by shape, stack, module or thread. The sorted and filtered table can be copied as shown.
 
 R.table = (() => {
   const { el } = R.base;
   const { time, bytes, count, percent, shown } = R.format;
-  const PAGE = 200; // rows in the document at first; "more" adds as many again
+  const PAGE = 200; // rows in the document at first; each click on "more rows" adds five times as many
 
   /**
    * @typedef {{id: string, title: string, value: (group: any) => number | string, text: (group: any, sum: any) => string, wanted?: (groups: any[]) => boolean}} TableColumn
@@ -122,7 +122,7 @@ R.table = (() => {
       body.append(el("button", { onclick: () => { choice.limit += 5 * PAGE; render(); } }, `${count(visible.length - choice.limit)} more rows`));
     }
     foot.textContent = `${count(visible.length)} rows. Self time of all: ${time(sum.self)}${sum.device ? `, of devices: ${time(sum.device)}` : ""}. `
-      + "Total counts a function that calls itself at each level. Click selects, double click shows the longest in the timeline.";
+      + "Total counts a recursive function at each level. A click selects; a double click shows the longest call in the timeline.";
     mark();
   }
 
@@ -160,7 +160,7 @@ R.table = (() => {
     return lines.map((line) => line.map((text, i) => (i ? text.padStart(widths[i]) : text.padEnd(widths[i]))).join("  ")).join("\n");
   }
 
-  /** CSV with times in ns. A cell that a spreadsheet would take for a formula gets an apostrophe. */
+  /** CSV with times in ns. A cell that a spreadsheet would read as a formula is prefixed with an apostrophe. */
   function asCsv() {
     const quote = (/** @type {string | number} */ value) => {
       const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);

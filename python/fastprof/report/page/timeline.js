@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline: the view with the canvas: what mouse and keyboard do, the overview above it, hits and tool tips.
+// timeline: the timeline view: mouse and keyboard input, zooming, hit tests and tool tips. timeline_draw.js draws it.
 
 R.timeline = (() => {
   const { el } = R.base;
@@ -59,7 +59,7 @@ R.timeline = (() => {
     view.scroll = Math.min(Math.max(view.scroll, 0), Math.max(layout.height + RULER - height, 0));
   }
 
-  /** When the panel opens or closes, slices stay where they are: a double click must hit the same one twice. */
+  /** Keep the scale when the details panel opens or closes, so that both clicks of a double click hit the same slice. */
   let lastWidth = 0;
   function keepScale(/** @type {number} */ width) {
     if (lastWidth && width !== lastWidth) view.end = view.begin + ((view.end - view.begin) * (width - GUTTER)) / (lastWidth - GUTTER);
@@ -91,7 +91,7 @@ R.timeline = (() => {
     redraw();
   }
 
-  /** Select the next row (step 1) or the one before (-1) that the search matches, or that has the selected name; show it. */
+  /** Select and show the next (step 1) or previous (-1) row that the search matches, or that has the selected name. */
   function find(/** @type {number} */ step) {
     const matches = R.state.matches();
     const { row, key } = R.state.state;
@@ -106,7 +106,7 @@ R.timeline = (() => {
     }
   }
 
-  /** Move the view to a row, at the same zoom. */
+  /** Scroll to a row without changing the zoom. */
   function bring(/** @type {number} */ row) {
     const span = view.end - view.begin;
     const middle = model.start[row] + Math.min(model.length[row], span) / 2;
@@ -118,7 +118,7 @@ R.timeline = (() => {
     redraw();
   }
 
-  // ---- what is under a point ------------------------------------------------------------------------------------------
+  // ---- hit tests ------------------------------------------------------------------------------------------------------
 
   function bandAt(/** @type {number} */ y) {
     const inside = y - RULER + view.scroll;
@@ -193,7 +193,7 @@ R.timeline = (() => {
     drag.moved = true;
     if (drag.measures) {
       const to = timeAt(x);
-      // Not yet the state's: the panel that opens with it would take room from the canvas under the pointer.
+      // Only set in the state at the end of the drag: the details panel that it opens makes the canvas narrower.
       drag.interval = to > drag.from ? [drag.from, to] : [to, drag.from];
       return redraw();
     }
@@ -248,7 +248,7 @@ R.timeline = (() => {
     tip.style.top = `${Math.min(box.top + y + 16, window.innerHeight - tip.offsetHeight - 8)}px`;
   }
 
-  /** @returns {boolean} whether the key meant something here */
+  /** @returns {boolean} whether the timeline handled the key */
   function onKey(/** @type {KeyboardEvent} */ event) {
     const { row } = R.state.state;
     const middle = (GUTTER + canvas.width) / 2;

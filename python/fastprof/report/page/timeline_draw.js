@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline_draw: draw the part of the timeline that is in view. The work of a frame depends on pixels, not on rows.
+// timeline_draw: draw the visible part of the timeline. The work per frame depends on the number of pixels, not of rows.
 
 /**
  * @typedef {{begin: number, end: number, scroll: number}} Window  times in ns from t0; scroll in pixels
@@ -9,7 +9,7 @@ R.timelineDraw = (() => {
   const { GUTTER, RULER } = R.lanes;
   const MERGED = 2; // pixels: slices narrower than 1.5 that begin in one of these cells are drawn as one
   const { time, tick, shown, label, fitted, bytes } = R.format;
-  /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
+  /** @type {Drawn[] | null} slices that the last frame drew individually, for tests */
   let record = null;
 
   const NICE = [1, 2, 5];
@@ -116,7 +116,7 @@ R.timelineDraw = (() => {
     gutter(frame, band, y, band.height > 34 && band.open ? second : "");
   }
 
-  /** One line of slices. Those narrower than a pixel are merged with what is in the same cell. */
+  /** Draw one line of slices. Slices narrower than 1.5 pixels are merged with the others of their cell. */
   function slices(/** @type {any} */ { context, width, model, view, x, scale }, /** @type {any} */ lane, /** @type {number} */ line, /** @type {number} */ top) {
     const rows = lane.levels[line];
     const { start, length, rowKey, keys } = model;
@@ -209,7 +209,7 @@ R.timelineDraw = (() => {
     return low;
   }
 
-  /** The next position to look at after `at`, whose pixel ends at `t`: of the slices that begin in it, only the last can reach further. */
+  /** The next position after `at`, whose cell ends at `t`. Of the slices that begin in the cell, only the last can reach beyond it. */
   function nextPixel(/** @type {Uint32Array} */ rows, /** @type {Float64Array} */ start, /** @type {ArrayLike<number>} */ length, /** @type {number} */ t, /** @type {number} */ at) {
     const next = Math.max(at + 1, skip(rows, start, t, at));
     const last = rows[next - 1];

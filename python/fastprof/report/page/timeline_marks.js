@@ -38,7 +38,7 @@ R.timelineMarks = (() => {
     let inView = 0;
     for (let i = 0; i < n && !selected; i++) {
       if (Math.max(all.from_time[i], all.to_time[i]) >= view.begin && Math.min(all.from_time[i], all.to_time[i]) <= view.end) inView += 1;
-      if (inView > MOST_FLOWS) return; // more would hide what is below them: zoom in, or select one end
+      if (inView > MOST_FLOWS) return; // more would hide the slices below; zooming in or selecting one end shows them
     }
     context.lineWidth = selected ? 1.6 : 1;
     context.globalAlpha = selected ? 1 : 0.35;

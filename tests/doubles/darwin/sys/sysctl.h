@@ -13,6 +13,7 @@
 struct kinfo_proc {
   struct {
     timeval p_starttime;
+    char p_stat;
   } kp_proc;
 };
 

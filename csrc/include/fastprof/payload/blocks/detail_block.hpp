@@ -43,7 +43,7 @@ struct ThreadDetail {
   uint32_t ready;       // 0: not opened, 1: opened, 2: being opened
   uint32_t generation;  // of the open counters; values of different generations are not comparable
 };
-static_assert(std::is_trivially_copyable<ThreadDetail>::value, "hung off shared state");
+static_assert(std::is_trivially_copyable<ThreadDetail>::value, "it lies in shared memory");
 
 // Opens the counters that `options` requests on the calling thread, after closing those opened for
 // other options; does nothing if they are already open or failed to open. Slow path: makes system
@@ -76,43 +76,46 @@ inline void close_thread_detail(ThreadDetail* detail) noexcept {
 
 namespace detail_words {
 
-// Writes a block of counter words: values, time enabled, time running. If they could not be read:
-// zeros and the errno.
+// The counter generation, as it is stored in DetailBlock::reserved.
 inline uint32_t generation_bits(const ThreadDetail& detail) noexcept {
   return (detail.generation & 255) << 8;
 }
 
+// Writes a block of counter words: values, time enabled, time running. If they could not be read:
+// zeros and the errno.
 inline void write_counters(uint64_t* words, DetailType type, const ThreadDetail& detail,
-                           uint32_t asked) noexcept {
+                           uint32_t requested) noexcept {
   CounterSample sample;
   const bool read = read_thread_counters(&detail.counters, &sample);
-  for (uint32_t i = 0; i < asked; ++i) store_relaxed(&words[1 + i], sample.values[i]);
-  store_relaxed(&words[1 + asked], sample.enabled_ns);
-  store_relaxed(&words[2 + asked], sample.running_ns);
+  for (uint32_t i = 0; i < requested; ++i) store_relaxed(&words[1 + i], sample.values[i]);
+  store_relaxed(&words[1 + requested], sample.enabled_ns);
+  store_relaxed(&words[2 + requested], sample.running_ns);
   const uint32_t flags =
       read ? detail_flag::written
            : detail_flag::unavailable | static_cast<uint32_t>(detail.counters.error & 0xFFFF) << 16;
-  store_relaxed(&words[0], detail_block_word(type, asked + 2, flags | generation_bits(detail)));
+  store_relaxed(&words[0], detail_block_word(type, requested + 2, flags | generation_bits(detail)));
 }
 
-inline uint32_t counters_asked(const DetailOptions& options) noexcept {
+// The number of counters and of frames that the options request, limited to what a block can hold.
+inline uint32_t counters_requested(const DetailOptions& options) noexcept {
   return options.counter_count <= kMaxCounters ? options.counter_count : kMaxCounters;
 }
-inline uint32_t frames_asked(const DetailOptions& options) noexcept {
+inline uint32_t frames_requested(const DetailOptions& options) noexcept {
   if (!options.cpp_stack) return 0;
   return options.max_frames <= kMaxCppFrames ? options.max_frames : kMaxCppFrames;
 }
 
 }  // namespace detail_words
 
-// Upper bound of the words that encode_detail_begin writes for these options, a multiple of 3.
+// Upper bound of the words that encode_detail_begin writes, a multiple of 3: for any options, and
+// for these.
 constexpr size_t kMaxDetailWords =
     (1 + 2 * (1 + kMaxCounters + 2) + 1 + kMaxCppFrames + 2 + 2) / 3 * 3;
 inline size_t max_detail_words(const DetailOptions& options) noexcept {
   size_t words = 1;
-  if (const uint32_t asked = detail_words::counters_asked(options))
-    words += 2 * (1 + size_t{asked} + 2);
-  if (options.cpp_stack) words += 1 + size_t{detail_words::frames_asked(options)};
+  if (const uint32_t requested = detail_words::counters_requested(options))
+    words += 2 * (1 + size_t{requested} + 2);
+  if (options.cpp_stack) words += 1 + size_t{detail_words::frames_requested(options)};
   if (options.joined_stack) words += 2;
   return (words + 2) / 3 * 3;
 }
@@ -134,13 +137,13 @@ inline size_t encode_detail_begin(uint64_t* words, size_t capacity, const Detail
   }
   if (first == nullptr) first = __builtin_return_address(0);
   capacity = capacity / 3 * 3;
-  const uint32_t asked = detail_words::counters_asked(options);
-  const size_t counter_words = asked != 0 ? 1 + size_t{asked} + 2 : 0;
+  const uint32_t requested = detail_words::counters_requested(options);
+  const size_t counter_words = requested != 0 ? 1 + size_t{requested} + 2 : 0;
   size_t used = 1 + 2 * counter_words;
   if (capacity < used + (options.cpp_stack ? 1 : 0)) return 0;
   if (options.cpp_stack) {
     uint64_t frames[kMaxCppFrames];
-    uint32_t most = detail_words::frames_asked(options);
+    uint32_t most = detail_words::frames_requested(options);
     if (most > capacity - used - 1) most = static_cast<uint32_t>(capacity - used - 1);
     const CppStack stack =
         capture_cpp_stack(frames, most, first, options.stack_method, detail->stack);
@@ -155,11 +158,11 @@ inline size_t encode_detail_begin(uint64_t* words, size_t capacity, const Detail
   }
   while (used % 3 != 0) store_relaxed(&words[used++], uint64_t{0});
   store_relaxed(&words[0], static_cast<uint64_t>(used - 1));  // DetailHeader{words, 0}
-  if (asked != 0) {
+  if (requested != 0) {
     uint64_t* end = words + 1 + counter_words;
     for (size_t i = 1; i < counter_words; ++i) store_relaxed(&end[i], uint64_t{0});
-    store_relaxed(&end[0], detail_block_word(DetailType::counters_end, asked + 2, 0));
-    detail_words::write_counters(words + 1, DetailType::counters_begin, *detail, asked);
+    store_relaxed(&end[0], detail_block_word(DetailType::counters_end, requested + 2, 0));
+    detail_words::write_counters(words + 1, DetailType::counters_begin, *detail, requested);
   }
   return used;
 }
@@ -175,9 +178,9 @@ inline void encode_detail_end(uint64_t* words, const ThreadDetail* detail) noexc
     return;
   if (total < 2 * (1u + begin.count)) return;
   uint64_t* end = words + 1 + 1 + begin.count;
-  if (begin.count - 2u != detail_words::counters_asked(detail->opened_for) ||
+  if (begin.count - 2u != detail_words::counters_requested(detail->opened_for) ||
       (begin.reserved & 0xFF00) != detail_words::generation_bits(*detail))
-    return;  // reopened since: no end
+    return;  // the counters were reopened meanwhile: the block has no end values
   detail_words::write_counters(end, DetailType::counters_end, *detail, begin.count - 2u);
 }
 

@@ -81,9 +81,10 @@ class DetailColumns {
     uint32_t arg_words;
     bool paired;
     bool engine;
-    std::vector<bool> met;  // by code of inputs: pair already collected
+    std::vector<bool> collected;  // by code of inputs: whether site_inputs has the pair
   };
 
+  // Raises ValueError, naming the row being read.
   [[noreturn]] void fail(const char* what) const {
     raise<ValueError>("capture row " + std::to_string(row_) + ": " + what);
   }
@@ -179,9 +180,9 @@ class DetailColumns {
     SiteUse& use = sites_[site];
     if (!use.paired) return;
     const auto code = static_cast<size_t>(last_code_);
-    if (code >= use.met.size()) use.met.resize(code + 1);
-    if (!use.met[code]) site_inputs.emplace_back(site, last_code_);
-    use.met[code] = true;
+    if (code >= use.collected.size()) use.collected.resize(code + 1);
+    if (!use.collected[code]) site_inputs.emplace_back(site, last_code_);
+    use.collected[code] = true;
   }
 
   const Capture& capture_;

@@ -28,7 +28,9 @@ inline Column<double> flops_by_row(const Capture& capture, const int32_t* inputs
                                    const std::vector<bool>& wrappers) {
   const size_t rows = capture.size();
   const size_t sites = capture.sites.size();
-  if (size != rows) raise<ValueError>("inputs must have one value per row");
+  if (size != rows)
+    raise<ValueError>("inputs must have one value per row: " + std::to_string(rows) + ", not " +
+                      std::to_string(size));
   if (estimates.size() != site_inputs.size())
     raise<ValueError>("estimates must have one value per entry of site_inputs");
   if (wrappers.size() != sites) raise<ValueError>("wrappers must have one value per site");

@@ -82,9 +82,11 @@ class FrameSink {
     frames_[count_++] = address;
     return true;
   }
+  // Ends the walk: if `first` was not among the frames, keeps those that were skipped.
   void finish() noexcept {
     if (searching_) flush();
   }
+  // Discards all frames, for another walk.
   void restart() noexcept {
     count_ = skipped_count_ = 0;
     truncated_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shortens demangled C++ names for stacks: parameters, template arguments and return types of
-// torch's functions fill a screen, and rarely tell more than the name.
+// torch's functions fill a screen and rarely add information.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ inline size_t behind_bracket(const std::string& name, size_t open) {
 
 // Returns a demangled name without parameters, return type, qualifiers and suffixes of clones, and
 // with "<>" in place of template arguments: "ns::Class<>::method". Names of lambdas are kept
-// ("f()::{lambda()#1}::operator()" becomes "f::{lambda()#1}::operator()"). What cannot be read is
-// returned as it is.
+// ("f()::{lambda()#1}::operator()" becomes "f::{lambda()#1}::operator()"). A name that cannot be
+// parsed is returned unchanged.
 inline std::string short_function_name(const std::string& demangled) {
   using namespace function_name_detail;
   std::string name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the Python frames and the native frames of one stack. Knows no Python.h, so that it can be
-// tested on stacks written by hand.
+// Joins the Python frames and the native frames of one stack. Independent of Python.h, so that
+// tests can pass stacks written by hand.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What a native frame is to the reader of a stack.
+// How a native frame appears in a joined stack.
 enum class NativeFrame : uint8_t {
   shown,
   evaluation,   // the interpreter's evaluation loop, which runs one or several Python frames
@@ -45,7 +45,7 @@ inline void join_stacks(const uint64_t* natives, uint32_t native_count, uint32_t
   for (uint32_t i = 0; i < python_count; ++i) entries += is_entry(i) ? 1 : 0;
   const bool matched = entries != 0 ? loops == entries || cut : loops == 0 && python_count == 0;
 
-  // What starts a thread or the program says nothing.
+  // Omit the outermost frames that only start a thread or the program.
   while (native_count > after_python) {
     const NativeFrame last = classify(natives[native_count - 1]);
     if (last == NativeFrame::shown) break;

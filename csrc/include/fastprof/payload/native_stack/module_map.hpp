@@ -37,16 +37,16 @@ class ModuleMap {
     });
     if (unchanged) return;
     for (ModuleInfo& known : modules_) known.loaded = false;
-    for (ModuleInfo& seen : found) {
+    for (ModuleInfo& fresh : found) {
       ModuleInfo* known = nullptr;
       for (ModuleInfo& module : modules_)
-        if (module.base == seen.base && module.path == seen.path &&
-            module.build_id == seen.build_id && module.segments == seen.segments)
+        if (module.base == fresh.base && module.path == fresh.path &&
+            module.build_id == fresh.build_id && module.segments == fresh.segments)
           known = &module;
       if (known != nullptr) {
         known->loaded = true;
       } else {
-        modules_.push_back(std::move(seen));
+        modules_.push_back(std::move(fresh));
       }
     }
   }

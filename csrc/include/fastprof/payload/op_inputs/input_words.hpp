@@ -28,9 +28,11 @@ class InputWords {
     return static_cast<uint32_t>(end - words);
   }
 
+  // Where the next item goes. back_to() discards the items behind a position.
   uint64_t* position() const noexcept { return at_; }
   void back_to(uint64_t* position) noexcept { at_ = position; }
 
+  // Puts the head of an item, which is all of a kind without content.
   FASTPROF_ALWAYS_INLINE bool put(InputKind kind, uint64_t bits = 0, uint32_t high = 0) noexcept {
     if (FASTPROF_UNLIKELY(at_ == end_)) return false;
     *at_++ = head(kind, bits, high);
@@ -67,7 +69,7 @@ class InputWords {
     at_ += 1 + 2 * small_number_words(dims);
     return true;
   }
-  // dims <= kMaxInputDims. strides: null if the tensor has none.
+  // Puts a tensor. dims <= kMaxInputDims. strides: null if the tensor has none.
   bool put_tensor(uint16_t dtype, const int64_t* sizes, const int64_t* strides,
                   uint32_t dims) noexcept {
     uint64_t all = 0;
@@ -92,6 +94,7 @@ class InputWords {
     *at_ = head(InputKind::list, input_bit::packed, count);
     at_ += 1 + size_t{count};
   }
+  // Puts a text, cut at kMaxInputTextBytes.
   bool put_text(const char* text, size_t length) noexcept {
     const bool cut = length > kMaxInputTextBytes;
     if (cut) length = kMaxInputTextBytes;

@@ -21,6 +21,7 @@ struct CounterName {
   const char* meaning;
 };
 
+// The `config` of a PERF_TYPE_HW_CACHE event.
 constexpr uint64_t cache_event(uint64_t cache, uint64_t op, uint64_t result) noexcept {
   return cache | (op << 8) | (result << 16);
 }
@@ -39,9 +40,9 @@ inline constexpr CounterName kCounterNames[] = {
     {"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true,
      "moves to another CPU"},
     {"alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS, true,
-     "unaligned accesses mended"},
+     "unaligned accesses handled by the kernel"},
     {"emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS, true,
-     "instructions emulated"},
+     "instructions emulated by the kernel"},
     {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false, "core cycles"},
     {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, "instructions retired"},
     {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false,

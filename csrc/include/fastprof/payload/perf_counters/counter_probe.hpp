@@ -52,24 +52,24 @@ inline std::string counter_reason(int error, const CounterConfig& config, uint32
         return facts.virtual_machine ? "this virtual machine has no CPU counter unit (PMU): enable "
                                        "the virtual PMU in the hypervisor, or count on the host"
                                      : "the kernel has no driver for this CPU's counter unit (PMU)";
-      return hardware ? "this CPU does not count this event"
-                      : "this kernel does not count this event";
+      return hardware ? "this CPU does not count this event: choose one that perf list shows"
+                      : "this kernel does not count this event: choose one that perf list shows";
     case EINVAL:
       if (group_size > 1)
         return "the CPU cannot count these " + std::to_string(group_size) +
                " events in one group: request fewer";
-      return "the kernel does not know this event";
+      return "the kernel does not know this event: check its name or raw number";
     case EMFILE:
     case ENFILE:
       return "too few file descriptors are left (limit " + std::to_string(facts.fd_limit) +
              "; each thread needs one per counter): raise it with ulimit -n";
     case EBUSY:
       return "the counters are in exclusive use by a hypervisor, the NMI watchdog or another "
-             "profiler";
+             "profiler: stop that one, or count software events";
     case ENOSPC:
-      return "no hardware breakpoint or counter is free";
+      return "no hardware breakpoint or counter is free: request fewer, or stop other profilers";
     case ENOMEM:
-      return "the kernel has no memory for the counter";
+      return "the kernel has no memory for the counter: request fewer counters or threads";
     default:
       return "perf_event_open: " + system_text();
   }
@@ -92,12 +92,12 @@ inline CounterProbe probe_counters(const std::vector<std::string>& names,
   CounterProbe probe;
   DetailOptions wanted{};
   if (names.empty()) {
-    probe.reason = "the list of counters is empty";
+    probe.reason = "the list of counters is empty: name at least one";
     return probe;
   }
   if (names.size() > kMaxCounters) {
     probe.reason = std::to_string(names.size()) + " counters were requested, but a group has at " +
-                   "most " + std::to_string(kMaxCounters);
+                   "most " + std::to_string(kMaxCounters) + ": request fewer";
     return probe;
   }
   for (const std::string& name : names) {

@@ -32,12 +32,12 @@ struct ThreadCounters {
   int32_t error;                                    // errno of the failed open; 0 if none
   uint32_t count;                                   // open events; 0: nothing to read
   int32_t fds[kMaxCounters];                        // in group order, group leader first
-  uint8_t asked_position[kMaxCounters];             // group order -> order requested
+  uint8_t requested_position[kMaxCounters];         // group order -> order requested
   const perf_event_mmap_page* pages[kMaxCounters];  // all mapped, or none
   uint32_t map_bytes;
   uint32_t user_readable;  // every event can be read by rdpmc
 };
-static_assert(std::is_trivially_copyable<ThreadCounters>::value, "hung off shared state");
+static_assert(std::is_trivially_copyable<ThreadCounters>::value, "it lies in shared memory");
 
 // Descriptors left for the program, so that profiling does not make its open() fail.
 constexpr uint64_t kSpareDescriptors = 32;
@@ -132,13 +132,13 @@ inline bool open_thread_counters(ThreadCounters* counters, const DetailOptions& 
   *counters = ThreadCounters{};
   counters->system = system;
   counters->process_mark = process_mark();
-  const uint32_t asked =
+  const uint32_t requested =
       options.counter_count <= kMaxCounters ? options.counter_count : kMaxCounters;
   const uint64_t limit = system->fd_limit();
   // Hardware events first: a group belongs to its leader's unit; software events can join any
   // group, but cannot lead hardware events cheaply.
   for (int software = 0; software < 2; ++software) {
-    for (uint32_t i = 0; i < asked; ++i) {
+    for (uint32_t i = 0; i < requested; ++i) {
       const CounterConfig& config = options.counters[i];
       if ((config.type == PERF_TYPE_SOFTWARE) != (software == 1)) continue;
       perf_event_attr attributes = perf_detail::attributes_of(config);
@@ -160,7 +160,7 @@ inline bool open_thread_counters(ThreadCounters* counters, const DetailOptions& 
         return false;
       }
       counters->fds[counters->count] = fd;
-      counters->asked_position[counters->count] = static_cast<uint8_t>(i);
+      counters->requested_position[counters->count] = static_cast<uint8_t>(i);
       ++counters->count;
     }
   }
@@ -186,7 +186,7 @@ inline bool read_thread_counters(const ThreadCounters* counters, CounterSample* 
     uint32_t i = 0;
     for (; i < counters->count; ++i) {
       if (!perf_detail::read_page(counters->system, counters->pages[i],
-                                  &sample->values[counters->asked_position[i]],
+                                  &sample->values[counters->requested_position[i]],
                                   &sample->enabled_ns))
         break;
     }
@@ -210,7 +210,7 @@ inline bool read_thread_counters(const ThreadCounters* counters, CounterSample* 
   sample->enabled_ns = group.enabled_ns;
   sample->running_ns = group.running_ns;
   for (uint32_t i = 0; i < counters->count; ++i)
-    sample->values[counters->asked_position[i]] = group.values[i];
+    sample->values[counters->requested_position[i]] = group.values[i];
   return true;
 }
 

@@ -15,7 +15,7 @@ namespace discovery {
 
 constexpr size_t kMagicBytes = 16;
 
-// How a State is recognised: by its first bytes, and by lying where one can.
+// How a State is recognised: its first kMagicBytes bytes, and the alignment of its address.
 struct Wanted {
   const char* magic = nullptr;
   size_t alignment = 1;
@@ -25,8 +25,8 @@ constexpr int kMaxObjects = 512;
 
 // Result of one walk over the loaded objects. The walk calls nothing that takes the loader's lock.
 struct Found {
-  State* states[kMaxObjects];  // of our ABI major, in link-map order
-  const char* paths[kMaxObjects];
+  State* states[kMaxObjects];      // of our ABI major, in link-map order
+  const char* paths[kMaxObjects];  // of their objects, as the loader reports them
   int count = 0;
   const char* other_paths[16];  // the first 16 objects with another ABI major
   int other_count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapped memory by mmap(2), as all systems have it.
+// Mapped memory by mmap(2): the calls that are the same on all systems.
 #pragma once
 
 #include <sys/mman.h>
@@ -17,8 +17,8 @@ inline void* map_memory(size_t bytes) noexcept {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-// Maps zeroed memory without swap space reserved for it, at `at` (mapped already, replaced) or
-// anywhere. Null with errno set.
+// Maps zeroed memory for which no swap space is reserved: at `at`, replacing what is mapped there,
+// or anywhere (null). Null with errno set.
 inline void* map_blank(size_t bytes, void* at = nullptr) noexcept {
   void* memory =
       ::mmap(at, bytes, PROT_READ | PROT_WRITE,
@@ -26,7 +26,8 @@ inline void* map_blank(size_t bytes, void* at = nullptr) noexcept {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-// Keeps addresses free, without memory. Null with errno set.
+// Reserves a range of addresses that no other mapping gets, without memory behind it. Null with
+// errno set.
 inline void* reserve_addresses(size_t bytes) noexcept {
   void* memory =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module of this process: what is kept of a loaded object after it is unloaded.
+// Description of a module (a loaded object) of this process, kept after the module is unloaded.
 #pragma once
 
 #include <cstdint>

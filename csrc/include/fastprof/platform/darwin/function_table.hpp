@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of one module, as dladdr(3) names them. On Darwin it reads the whole symbol table
-// of a loaded image, local symbols included, and it knows the system's libraries, which are no
-// files.
+// The functions of one module, as dladdr(3) names them. On Darwin dladdr reads the whole symbol
+// table of a loaded image, local symbols included, and covers the system's libraries, which do not
+// exist as files.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ class FunctionTable {
   void load(const ModuleInfo& module) {
     base_ = module.base;
     segments_ = module.segments;
-    if (!module.loaded) problem_ = "the module was unloaded before its functions were asked for";
+    if (!module.loaded) problem_ = "the module was unloaded before its functions were looked up";
   }
 
   // Finds the function that contains a linked address: its symbol and its linked start.
@@ -34,7 +34,7 @@ class FunctionTable {
     if (::dladdr(reinterpret_cast<void*>(address), &found) == 0 || found.dli_sname == nullptr)
       return false;
     const uint64_t first = reinterpret_cast<uintptr_t>(found.dli_saddr);
-    bool ours = false;  // another module may have been loaded there since
+    bool ours = false;  // false: another module has been loaded at the address since
     for (const auto& segment : segments_)
       ours = ours || (first >= segment.first && first < segment.second);
     if (!ours) return false;

@@ -11,8 +11,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// Whether a forked child finds zeroes in what wipe_in_children() was told of. Else the child must
-// call discard_pages() on it.
+// Whether a forked child finds zeroes in memory passed to wipe_in_children(). If not, the child
+// must call discard_pages() on that memory.
 constexpr bool kWipesInChildren = false;
 
 inline void want_huge_pages(void*, size_t) noexcept {}

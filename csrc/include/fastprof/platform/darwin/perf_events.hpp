@@ -62,7 +62,7 @@ enum : uint64_t {
   PERF_FORMAT_GROUP = 8,
 };
 
-// What is asked of an event. Only what fastprof fills in.
+// Attributes of an event: only those that fastprof sets.
 struct perf_event_attr {
   uint32_t type;
   uint32_t size;

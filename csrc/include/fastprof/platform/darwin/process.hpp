@@ -5,6 +5,7 @@
 
 #include <mach-o/dyld.h>
 #include <stdlib.h>
+#include <sys/proc.h>
 #include <sys/sysctl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -35,15 +36,21 @@ inline void read_process_name(char* text, size_t size) noexcept {
   text[length] = 0;
 }
 
-// Start of the process since the Unix epoch in 1/100 s; 0 if unreadable. (On Linux it counts from
-// the boot: it identifies a process together with its pid, and is compared with nothing else.)
-inline uint64_t process_start() noexcept {
-  int what[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, static_cast<int>(::getpid())};
+// Start of a process since the Unix epoch in 1/100 s; 0 if unreadable, if it has ended, and if it
+// is a zombie. (On Linux it counts from the boot: it identifies a process together with its pid,
+// and is compared with nothing else.)
+inline uint64_t process_start(pid_t pid) noexcept {
+  int what[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, static_cast<int>(pid)};
   struct kinfo_proc facts;
   size_t bytes = sizeof facts;
+  // Of a process that does not exist, no bytes are returned, and no error.
   if (::sysctl(what, 4, &facts, &bytes, nullptr, 0) != 0 || bytes < sizeof facts) return 0;
+  if (facts.kp_proc.p_stat == SZOMB) return 0;
   const auto& start = facts.kp_proc.p_starttime;
   return static_cast<uint64_t>(start.tv_sec) * 100 + static_cast<uint64_t>(start.tv_usec) / 10000;
+}
+inline uint64_t process_start() noexcept {
+  return process_start(::getpid());
 }
 
 // Copies the path of the program that this process runs; returns its length, 0 if unknown.

@@ -3,19 +3,18 @@
 // no notes, so the State itself lies in a section of its own, `__DATA,__fastprof`, which the load
 // commands of each image name.
 //
-// The linker makes one State an image of those that its translation units define (it is hidden, so
-// dyld never merges those of several images). Some leave the bytes of the others in the section:
-// nothing refers to those, so they may be elected on, but never lead or join. Nothing in the
-// section is a pointer, so it can be recognised before dyld has bound the image.
+// The linker merges the States of an image's translation units into one. (The symbol is hidden, so
+// dyld never merges those of several images.) Some linkers leave the bytes of the others in the
+// section: no code refers to them, so they may take part in an election but never lead or join. The
+// magic contains no pointer, so a State is recognisable before dyld has bound the image.
 #pragma once
-
-#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/common/found_states.hpp"
+#include "fastprof/platform/common/pin_object.hpp"
 #include "fastprof/platform/darwin/images.hpp"
 
 // Attributes of the State's definition. (Tests on Linux name a section that ELF can have.)
@@ -87,11 +86,5 @@ inline Found scan_objects(const void* self, const Wanted& wanted) noexcept {
 }
 
 }  // namespace discovery
-
-// Pins the object at `path` in memory. The executable (empty path) cannot be unloaded.
-inline void pin_object(const char* path) noexcept {
-  if (path != nullptr && path[0] != '\0')
-    (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
 
 FASTPROF_NAMESPACE_END

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library's thread-local block on Darwin: memory of a pool, found through a pthread key.
+// A library's thread-local block on Darwin: allocated from a pool, found through a pthread key.
 //
 // Not a thread_local variable: dyld frees those in the destructor of a pthread key of its own,
 // which is older than the recorder's and therefore runs first, and the recorder's must still find
@@ -25,31 +25,31 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// An address that tells threads apart.
+// An address that differs between threads that are alive.
 inline char* thread_pointer() noexcept {
   return reinterpret_cast<char*>(::pthread_self());
 }
 
 namespace platform {
 
-// Never freed, reused by other threads: a reader may hold the address of a block whose thread has
-// ended.
+// A block of the pool. Reused by other threads but never freed: a reader may hold the address of a
+// block whose thread has ended.
 struct alignas(64) PooledBlock {
   char block[32];
-  PooledBlock* next;   // of all blocks that exist
-  uint32_t in_use;     // acquire; partner: the release when it is given back
+  PooledBlock* next;   // list of all blocks; constant once the block is in the list
+  uint32_t in_use;     // take_thread_block: acquire; release_thread_block: release
   uint32_t destroyed;  // rounds of destructors that have passed (own thread)
 };
 
-// Rounds of destructors that a block survives: all, but with ThreadSanitizer, which forgets a
-// thread in the last one, all but that.
+// Rounds of destructors until a block is released: all of them; one less with ThreadSanitizer,
+// which forgets a thread in the last round.
 constexpr uint32_t kBlockRounds = PTHREAD_DESTRUCTOR_ITERATIONS - FASTPROF_TSAN;
 
-inline PooledBlock* pooled_blocks = nullptr;  // prepended by CAS
-inline uint64_t thread_block_key = 0;         // the pthread key + 1; 0: not made yet
+inline PooledBlock* pooled_blocks = nullptr;  // prepended by a release CAS; read with acquire
+inline uint64_t thread_block_key = 0;         // the pthread key + 1; 0: not created yet
 
-// Destructor of the key. pthread runs destructors in rounds, as long as a key has a value: setting
-// it again keeps the block for those of other keys, which may record.
+// Destructor of the key. pthread runs destructors in rounds while any key has a value: setting the
+// value again keeps the block for the destructors of other keys, which may record.
 inline void release_thread_block(void* argument) noexcept {
   auto* pooled = static_cast<PooledBlock*>(argument);
   const uint64_t key = __atomic_load_n(&thread_block_key, __ATOMIC_RELAXED);
@@ -59,7 +59,7 @@ inline void release_thread_block(void* argument) noexcept {
   __atomic_store_n(&pooled->in_use, 0u, __ATOMIC_RELEASE);
 }
 
-// The key, made by whichever thread asks first; 0 if the process has no more keys.
+// Returns the key, creating it if no thread has; 0 if the process has no more keys.
 FASTPROF_COLD inline uint64_t make_thread_block_key() noexcept {
   pthread_key_t key;
   if (::pthread_key_create(&key, &release_thread_block) != 0) return 0;
@@ -72,8 +72,8 @@ FASTPROF_COLD inline uint64_t make_thread_block_key() noexcept {
   return expected;
 }
 
-// A block that no thread uses, zeroed. Takes no lock: a signal handler may come here while its
-// thread is here. Ends the process if 16 KB cannot be mapped.
+// Returns a zeroed block that no thread uses. Takes no lock: a signal handler may call it while its
+// thread is in it. Aborts the process if 16 KB cannot be mapped.
 FASTPROF_COLD inline PooledBlock* take_thread_block() noexcept {
   for (PooledBlock* at = __atomic_load_n(&pooled_blocks, __ATOMIC_ACQUIRE); at != nullptr;
        at = at->next) {
@@ -101,15 +101,15 @@ FASTPROF_COLD inline PooledBlock* take_thread_block() noexcept {
   return fresh;
 }
 
-// Whether this library's thread block has the same offset from the thread pointer in all threads.
-// It never has.
+// Whether this library's thread block has the same offset from the thread pointer in all threads:
+// never on this system.
 inline bool probe_thread_block(intptr_t& offset) noexcept {
   offset = 0;
   return false;
 }
 
-// The calling thread's block of this library. Ends the process if it has no key left for it (512
-// are each process's).
+// The calling thread's block of this library. Aborts the process if it has no pthread key left (a
+// process has 512).
 inline void* find_thread_block() noexcept {
   uint64_t key = __atomic_load_n(&thread_block_key, __ATOMIC_ACQUIRE);
   if (FASTPROF_UNLIKELY(key == 0)) {
@@ -123,8 +123,8 @@ inline void* find_thread_block() noexcept {
   return taken;
 }
 
-// Before a library is unloaded whose block no other library uses: its destructor must not be called
-// any more.
+// Called before a library is unloaded whose block no other library uses: deletes the key, so that
+// its destructor, which lies in the library, is not called any more.
 inline void drop_thread_blocks() noexcept {
   const uint64_t key = __atomic_exchange_n(&thread_block_key, uint64_t{0}, __ATOMIC_ACQ_REL);
   if (key != 0) ::pthread_key_delete(static_cast<pthread_key_t>(key - 1));

@@ -21,8 +21,8 @@ constexpr uint32_t kUlockCompareAndWait = 1;   // UL_COMPARE_AND_WAIT: a word of
 constexpr uint32_t kUlockWakeAll = 0x100;      // ULF_WAKE_ALL
 constexpr uint32_t kUlockNoErrno = 0x1000000;  // ULF_NO_ERRNO
 
-// Waits while `*word` is `seen`, until somebody wakes it, at most `limit_ns`. True: it was woken,
-// or the word differed at once. May also return early. Any thread, no lock.
+// Waits while `*word` is `seen`, until another thread wakes it, at most `limit_ns`. True: it was
+// woken, or the word differed at once. May also return early. Any thread, no lock.
 inline bool wait_word(uint32_t* word, uint32_t seen, int64_t limit_ns) noexcept {
   const int64_t us = limit_ns / 1000;
   const auto limit_us = static_cast<uint32_t>(us < 1 ? 1 : us > 0x7FFFFFFF ? 0x7FFFFFFF : us);

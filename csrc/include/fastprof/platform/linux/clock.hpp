@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's clocks on Linux: clock_gettime(2), and whether the kernel trusts the tick counter.
+// The system's clocks on Linux: clock_gettime(2).
 #pragma once
 
 #include <time.h>

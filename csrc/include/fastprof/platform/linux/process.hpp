@@ -3,6 +3,7 @@
 // from /proc and /sys.
 #pragma once
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -39,17 +40,26 @@ inline void read_process_name(char* text, size_t size) noexcept {
   read_line("/proc/self/comm", text, size);
 }
 
-// Start of the process since boot in 1/100 s (field 22 of /proc/self/stat); 0 if unreadable.
-inline uint64_t process_start() noexcept {
+// Start of a process since boot in 1/100 s (field 22 of its file `stat`); 0 if unreadable, if it
+// has ended, and if it is a zombie.
+inline uint64_t start_in(const char* stat) noexcept {
   char text[1024];
-  if (read_line("/proc/self/stat", text, sizeof text) == 0) return 0;
+  if (read_line(stat, text, sizeof text) == 0) return 0;
   const char* at = std::strrchr(text, ')');  // the name may contain blanks and parentheses
-  if (at == nullptr) return 0;
+  if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
   for (int field = 2; field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) return 0;
   }
   return std::strtoull(at + 1, nullptr, 10);
+}
+inline uint64_t process_start() noexcept {
+  return start_in("/proc/self/stat");
+}
+inline uint64_t process_start(pid_t pid) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  return start_in(path);
 }
 
 // Copies the path of the program that this process runs; returns its length, 0 if unknown.

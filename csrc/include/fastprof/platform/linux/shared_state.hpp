@@ -3,12 +3,12 @@
 // in each, which dl_iterate_phdr(3) reaches.
 #pragma once
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/common/found_states.hpp"
+#include "fastprof/platform/common/pin_object.hpp"
 
 // The ELF note: owner "fastprof", type = ABI major, two PC-relative words (to State and to
 // __ehdr_start). Readers use only their difference, so tools that move notes do no harm.
@@ -120,11 +120,5 @@ inline Found scan_objects(const void* self, const Wanted& wanted) noexcept {
 }
 
 }  // namespace discovery
-
-// Pins the object at `path` in memory. The executable (empty path) cannot be unloaded.
-inline void pin_object(const char* path) noexcept {
-  if (path != nullptr && path[0] != '\0')
-    (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
 
 FASTPROF_NAMESPACE_END

@@ -15,8 +15,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// Waits while `*word` is `seen`, until somebody wakes it, at most `limit_ns`. True: it was woken.
-// May also return early. Any thread, no lock.
+// Waits while `*word` is `seen`, until another thread wakes it, at most `limit_ns`. True: it was
+// woken. May also return early. Any thread, no lock.
 inline bool wait_word(uint32_t* word, uint32_t seen, int64_t limit_ns) noexcept {
   const timespec limit{static_cast<time_t>(limit_ns / 1000000000),
                        static_cast<long>(limit_ns % 1000000000)};

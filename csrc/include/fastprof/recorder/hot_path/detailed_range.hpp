@@ -9,8 +9,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Words of blocks that a range made with arguments may have, and the maximum for begin_detailed
-// (larger: blocks of ops contain their inputs).
+// Maximum number of words of blocks: for a range made with arguments, and for begin_detailed (more,
+// because blocks of ops contain their inputs).
 constexpr uint32_t kMaxOwnDetailWords = 32;
 constexpr uint32_t kMaxBlockWords = 2048;
 
@@ -25,15 +25,14 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
                                               const void* caller = nullptr) noexcept {
   if (count == 0) return begin_slow(s, site, args, caller);
   if (caller == nullptr) caller = __builtin_return_address(0);
-  const uint32_t shown = load_relaxed(&s->mask);
-  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   uint64_t words[kDetailCapacity + kMaxBlockWords + 3];
   size_t used = 1;  // the header
   bool has_end = false;
-  if ((real & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
-    const size_t asked = s->functions->detail_begin(s, block, words, kDetailCapacity, caller);
-    has_end = asked != 0;
-    for_each_block(words, asked, [&](DetailBlock own, const uint64_t*) { used += 1u + own.count; });
+  if ((effective_mask(s) & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
+    const size_t requested = s->functions->detail_begin(s, block, words, kDetailCapacity, caller);
+    has_end = requested != 0;
+    for_each_block(words, requested,
+                   [&](DetailBlock own, const uint64_t*) { used += 1u + own.count; });
   }
   for (uint32_t i = 0; i < count; ++i) words[used++] = blocks[i];
   while (used % 3 != 0) words[used++] = 0;

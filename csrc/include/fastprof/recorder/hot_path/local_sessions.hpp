@@ -36,8 +36,8 @@ inline LocalSessions current_local_sessions() noexcept {
   return own_local_sessions(s, track);
 }
 
-// Records that the calling thread enters or leaves the session. If there is no room, the chunk ends
-// here and the next one repeats the current membership.
+// Records that the calling thread enters or leaves the session. If there is no room, nothing is
+// lost: the thread's chunk ends here, and its next chunk repeats the current membership.
 inline void write_membership(State* s, ThreadBlock* block, uint64_t session_id,
                              bool enters) noexcept {
   if (Slot* slot = reserve(s, block, 1, 0)) fill_membership(s, slot, session_id, enters);

@@ -82,8 +82,8 @@ FASTPROF_ALWAYS_INLINE void end_range(const RangeHandle& range) noexcept {
     end_open(OpenRange{range.slot, range.begin}, range.site);
     return;
   }
-  const uint64_t begin = (range.begin >> 63) != 0 ? ~range.begin : range.begin;
-  append_end(state(), RecordTag::cross_thread_end, range.site, begin, range.track);
+  append_end(state(), RecordTag::cross_thread_end, range.site, begin_stamp(range.begin),
+             range.track);
 }
 
 // Async work in progress. Trivially copyable; any thread may end it, once.
@@ -106,7 +106,7 @@ FASTPROF_ALWAYS_INLINE AsyncHandle begin_async(const Site& site) noexcept {
   else
     open = begin_fast(s, mask, &site, 0, nullptr, 0);
   if (open.slot == nullptr) return {};
-  return {(open.begin >> 63) != 0 ? ~open.begin : open.begin, &site, thread_block()->track->id};
+  return {begin_stamp(open.begin), &site, thread_block()->track->id};
 }
 
 // Ends async work, on any thread; ignores an empty handle.

@@ -35,11 +35,13 @@ struct CounterSite {
   }
 };
 
+// Names of the arguments of a site, in static storage.
 template <size_t Size>
 struct ArgKeys {
   const char* names[Size];
 };
 
+// Types of the arguments of a site, in static storage.
 template <class... Values>
 struct ValueTypes {
   static constexpr uint8_t count = sizeof...(Values);
@@ -58,6 +60,7 @@ struct ValueTypesOf {
 template <class... All>
 auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
 
+// Encodes the values of a list of key, value, key, value... in words[0], words[1]...
 FASTPROF_ALWAYS_INLINE void store_args(NameUse&, uint64_t*) noexcept {}
 template <class Key, class Given, class... Rest>
 FASTPROF_ALWAYS_INLINE void store_args(NameUse& use, uint64_t* words, const Key&,

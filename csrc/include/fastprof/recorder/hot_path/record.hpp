@@ -6,6 +6,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/hot_path/name_use.hpp"
 #include "fastprof/recorder/process/join.hpp"
+#include "fastprof/recorder/process/masks.hpp"
 #include "fastprof/recorder/state/make_site.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
@@ -99,6 +100,12 @@ inline uint64_t begin_to_keep(State* s, uint64_t begin, bool has_end) noexcept {
   return s->slow_clock != 0 || has_end ? ~begin : begin;
 }
 
+// The begin stamp of a value that begin_to_keep() returned.
+constexpr uint64_t begin_stamp(uint64_t kept) noexcept {
+  return kept >> 63 != 0 ? ~kept : kept;
+}
+
+// Writes `count` argument words behind a reserved slot.
 FASTPROF_ALWAYS_INLINE void write_args(Slot* slot, const uint64_t* args, uint32_t count) noexcept {
   auto* words = reinterpret_cast<uint64_t*>(slot + 1);
   for (uint32_t i = 0; i < count; ++i) store_relaxed(&words[i], args[i]);
@@ -106,8 +113,7 @@ FASTPROF_ALWAYS_INLINE void write_args(Slot* slot, const uint64_t* args, uint32_
 
 // Whether this thread records `mask` now, from State::mask, its special bits and the thread's mask.
 inline bool wanted(State* s, ThreadBlock* block, uint32_t mask) noexcept {
-  const uint32_t shown = load_relaxed(&s->mask);
-  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
+  const uint32_t real = effective_mask(s);
   if ((real & mask) != 0) return true;
   return (real & mask_bit::local) != 0 && (block->mask & mask) != 0;
 }
@@ -121,11 +127,9 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
                                           const void* caller = nullptr) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return {};
-  const uint32_t shown = load_relaxed(&s->mask);
-  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   uint64_t detail[kDetailCapacity];
   size_t words = 0;
-  if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range &&
+  if ((effective_mask(s) & mask_bit::detail) != 0 && site->kind == SiteKind::range &&
       s->functions->detail_begin != nullptr)
     words = s->functions->detail_begin(s, block, detail, kDetailCapacity,
                                        caller != nullptr ? caller : __builtin_return_address(0));
@@ -146,9 +150,7 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
 // Slow path of begin_fast: dispatches callbacks if any are registered, else calls begin_slow.
 FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site,
                                           const uint64_t* args) noexcept {
-  const uint32_t shown = load_relaxed(&s->mask);
-  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
-  if ((real & mask_bit::callbacks) != 0) {
+  if ((effective_mask(s) & mask_bit::callbacks) != 0) {
     if (void* token = s->functions->dispatch_begin(s, site, args))
       return {const_cast<Slot*>(&callback_marker), reinterpret_cast<uintptr_t>(token)};
   }
@@ -195,7 +197,8 @@ inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin
   store_release(&slot->begin, stamp);
 }
 
-// Ends a range if storing the end in its slot is not enough or not possible.
+// Ends a range whose end cannot simply be stored in its slot: callbacks handle it, it has details,
+// the clock is not the tick counter, or the slot was recycled.
 FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site) noexcept {
   State* s = state();
   if (slot == &callback_marker) {

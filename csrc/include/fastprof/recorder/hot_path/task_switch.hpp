@@ -31,8 +31,8 @@ inline void record_task_switch(const Site* site, TaskWord word) noexcept {
   }
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, category::task)) return;
-  // A switch is not an event, so that a refused one is not counted as dropped: the thread's chunk
-  // ends there, and the next one repeats the current task.
+  // Mask 0: a switch is not an event, so one for which there is no room is not counted as dropped.
+  // The thread's chunk ends there, and its next chunk repeats the current task.
   if (Slot* slot = reserve(s, block, 1, 0))
     stamp_slot_any_clock(s, slot, word.packed(), reinterpret_cast<uintptr_t>(site));
 }

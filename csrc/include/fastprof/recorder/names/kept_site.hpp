@@ -12,6 +12,7 @@
 FASTPROF_NAMESPACE_BEGIN
 
 // Returns `text`, or its copy in `store` if it lies in `gone`; "<unloaded>" if memory is short.
+// `gone`: the memory that is about to be freed; gone.holds(address).
 template <class Gone>
 const char* keep_text(State* s, NameStore& store, const Gone& gone, const char* text) noexcept {
   if (text == nullptr || !gone.holds(text)) return text;

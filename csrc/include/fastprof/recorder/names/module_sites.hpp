@@ -2,7 +2,8 @@
 // Copies the static sites of annotated libraries into the backing file. Records refer to them by
 // address, and neither the compiler nor the linker lists them (a section of sites does not compile
 // for inline and ordinary functions of one file), so they are recognised in the library's data by
-// their layout. What looks like a site but is none does no harm: no record refers to it.
+// their layout. Other data that looks like a site is copied too, which is harmless: no record
+// refers to it.
 #pragma once
 
 #include <cstring>
@@ -29,7 +30,7 @@ constexpr int kMaxExtents = 16;
 // The segments of one library.
 struct Extents {
   Extent all[kMaxExtents];
-  bool searched[kMaxExtents];  // may contain sites
+  bool searched[kMaxExtents];  // whether it may contain sites
   int count = 0;
 
   bool holds(const void* address, size_t bytes) const noexcept {
@@ -65,7 +66,9 @@ inline Extents extents_of(const platform::Image& image) noexcept {
 }
 
 // Whether the 80 bytes at `site` can be a Site of this library (make_site.hpp says what it fills
-// in). Reads raw memory that other threads may be writing.
+// in). The device of -1 tells most: without it, each variable that AddressSanitizer lists in a
+// library's data looks like a site (9 MB of entries for a program of 33 MB). Reads raw memory that
+// other threads may be writing.
 __attribute__((no_sanitize_address, no_sanitize_thread)) inline bool looks_like_site(
     const Site* site, const Extents& extents) noexcept {
   uint8_t numbers[8];  // mask, kind, scope, arg_count, arg_units
@@ -75,7 +78,8 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) inline bool looks_like_
       numbers[5] >= static_cast<uint8_t>(RecordScope::NUM_SCOPES) || numbers[6] > kMaxArgs ||
       numbers[7] > (kMaxArgs + 2) / 3 ||
       !payload_fits(static_cast<SiteKind>(numbers[4]), numbers[6], numbers[7]) ||
-      site->color > 0xFFFFFF || site->flags != 0)
+      site->color > 0xFFFFFF || site->flags != 0 || site->device_type != -1 ||
+      site->device_index != -1)
     return false;
   const auto text = [&extents](const char* t) { return t == nullptr || extents.holds(t, 1); };
   if (site->name == nullptr || !text(site->name) || !text(site->category_name) ||
@@ -106,7 +110,7 @@ __attribute__((no_sanitize_address)) void for_each_site(const Extents& extents, 
   }
 }
 
-// What a walk over the loaded objects copies.
+// Which libraries a walk over the loaded objects copies.
 struct Wanted {
   State* s;
   const Module* only;  // null: all that have joined

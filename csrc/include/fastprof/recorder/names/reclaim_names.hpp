@@ -114,7 +114,7 @@ inline void rewrite_chunk(State* s, const Store& gone, Chunk* chunk, const Slot*
 
 }  // namespace reclaiming
 
-// Whether no session is live or being read.
+// Returns whether no session is live or being read. State::lock held.
 inline bool no_session(const State* s) noexcept {
   for (const SessionSlot& slot : s->sessions)
     if (load_relaxed(&slot.id) != 0) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery: finds the process's other annotated libraries by the States that they show.
+// Discovery: finds the process's annotated libraries by their States (platform/shared_state.hpp).
 #pragma once
 
 #include "fastprof/base/config.hpp"

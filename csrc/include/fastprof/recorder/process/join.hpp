@@ -15,9 +15,11 @@ FASTPROF_NAMESPACE_BEGIN
 // This library's entry in the leader's list of modules; `state` is null before it has joined.
 inline Module own_module{};
 
-// Makes this library's thread block the one that all libraries use.
+// Makes this library's thread block the one that all libraries use. Called before the State is
+// elected, or under its lock.
 inline void provide_thread_block(State* s, bool is_static, intptr_t offset) noexcept {
-  s->thread_block = &own_thread_block;
+  ThreadBlock* (*find)() = &own_thread_block;
+  store_release(&s->thread_block, find);  // partner: dynamic_thread_block()
   s->tls_offset = offset;
   s->tls_static = is_static ? 1 : 0;
 }
@@ -74,7 +76,7 @@ inline State* elected_leader(const discovery::Found& found) noexcept {
   return nullptr;
 }
 
-// State::join: called by a leader that is loaded after this library.
+// State::join: makes this library use a leader that was loaded after it.
 inline void join_later(State* leader) noexcept {
   if (can_follow(*leader)) join(leader, discovery::scan_libraries(&own_state));
 }
@@ -90,7 +92,7 @@ inline void join_or_wait() noexcept {
 // Leaves the recorder: called when the library is unloaded or the process ends.
 inline void leave() noexcept {
   State* s = state();
-  if (s->thread_block != &own_thread_block) platform::drop_thread_blocks();
+  if (load_acquire(&s->thread_block) != &own_thread_block) platform::drop_thread_blocks();
   if (own_module.state == nullptr || s == &own_state) return;
   s->functions->unload(s, own_module.first, own_module.last);
 }

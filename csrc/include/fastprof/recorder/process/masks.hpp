@@ -23,8 +23,8 @@ inline uint32_t wanted_mask(const State* s) noexcept {
   return mask;
 }
 
-// Adds or removes the session in slot `index` (already filled) as one that records are kept for.
-// Call publish_mask afterwards. State::lock held.
+// Adds the session in slot `index`, which is filled in, to the live sessions, or removes it. Call
+// publish_mask afterwards. State::lock held.
 inline void enlist_session(State* s, unsigned index) noexcept {
   const SessionSlot& slot = s->sessions[index];
   const uint64_t bit = uint64_t{1} << index;
@@ -56,6 +56,12 @@ inline void publish_mask(State* s) noexcept {
   const bool cold = s->tls_static == 0 || s->slow_clock != 0;
   store_relaxed(&s->mask,
                 cold && mask != 0 ? mask_bit::dynamic | (mask & mask_bit::callbacks) : mask);
+}
+
+// Returns the full mask: State::mask, or real_mask if that contains only mask_bit::dynamic.
+FASTPROF_ALWAYS_INLINE uint32_t effective_mask(const State* s) noexcept {
+  const uint32_t shown = load_relaxed(&s->mask);
+  return FASTPROF_LIKELY((shown & mask_bit::dynamic) == 0) ? shown : load_relaxed(&s->real_mask);
 }
 
 // Sets or clears a special bit that belongs to no session (mask_bit::callbacks). Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process mark: a word that differs in a forked child, which so detects its parent's objects with
-// one load.
+// Process mark: a word that differs between a process and its forked child. A child compares it to
+// detect objects that it inherited, at the cost of one load.
 #pragma once
 
 #include <sys/mman.h>

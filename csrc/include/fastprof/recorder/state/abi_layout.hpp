@@ -41,6 +41,13 @@ static_assert(sizeof(SessionSlot) == 224 && offsetof(SessionSlot, mask) == 24 &&
 static_assert(sizeof(Module) == 56 && sizeof(NameStore) == 48 && sizeof(ClockKnot) == 32 &&
                   sizeof(KnotList) == 8 + sizeof(ClockKnot) * kMaxKnots,
               "what State refers to is ABI");
+static_assert(offsetof(RecorderFunctions, session_string) == 88 &&
+                  offsetof(RecorderFunctions, begin_function) == 96 &&
+                  offsetof(RecorderFunctions, signal_track) == 104 &&
+                  offsetof(RecorderFunctions, report_memory) == 152 &&
+                  offsetof(RecorderFunctions, module_loaded) == 160 &&
+                  sizeof(RecorderFunctions) == 176,
+              "the functions of the leader are ABI: append only");
 static_assert(offsetof(State, leader) == 24 && offsetof(State, mask) == 32 &&
                   offsetof(State, thread_block) == 48 && offsetof(State, functions) == 56 &&
                   offsetof(State, lock) == 64,

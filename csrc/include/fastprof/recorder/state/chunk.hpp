@@ -19,11 +19,12 @@ constexpr size_t kChunksPerSlab =
     kSlabBytes / kChunkBytes - 1;  // the first 64 KB of a slab are its header
 constexpr unsigned kMaxSessions = 64;
 
-constexpr uint32_t kChunkMagic = 0x46504331;  // "1CPF"
-constexpr uint32_t kSlabMagic = 0x46505331;
+constexpr uint32_t kChunkMagic = 0x46504331;  // in memory: "1CPF"
+constexpr uint32_t kSlabMagic = 0x46505331;   // "1SPF"
 
-// Whether a chunk is free, being written, full or quarantined. Changed under State::lock only.
-enum class ChunkPlace : uint32_t { free = 0, current = 1, full = 2, quarantined = 3 };
+// What a chunk is used for: `current` is the one that its thread writes. Changed under State::lock
+// only.
+enum class ChunkPlace : uint32_t { free = 0, current = 1, full = 2 };
 
 // Header of a chunk, at its first byte. A chunk is aligned to its size, so masking a slot's address
 // yields its chunk.
@@ -34,7 +35,7 @@ struct Chunk {
   uint32_t pid;
   uint32_t tid;
   uint32_t track_id;
-  uint32_t gen;          // times handed out (State::lock); quiet_gen differs after a reuse
+  uint32_t gen;          // how often it was handed out (State::lock)
   uint64_t sequence;     // its number within the track
   uint64_t open_ticks;   // time of hand-out: a slot is valid iff its begin >= open_ticks
   uint64_t close_ticks;  // time its thread took the next chunk; UINT64_MAX while current
@@ -44,7 +45,8 @@ struct Chunk {
   uint64_t counted;  // bit per session slot that is done with it: read, or counted as dropped
   Chunk* next;       // in its track's list (oldest first) or in the free list
   Track* owner;
-  // Equals gen once a drain has found that no range of this full chunk is open (relaxed).
+  // Equals gen once a drain has found that no range of this full chunk is open, until the chunk is
+  // handed out again (relaxed).
   uint32_t quiet_gen;
   uint32_t reserved0;
   Chunk* previous;  // in its track's list (State::lock)
@@ -55,6 +57,7 @@ constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);
 static_assert(kChunkBytes - sizeof(Chunk) - kChunkCapacity * sizeof(Slot) >= sizeof(uint64_t),
               "blank_slot() behind the last one writes here");
 
+// The first slot of a chunk, and the end of its memory for slots.
 inline Slot* chunk_slots(Chunk* chunk) noexcept {
   return reinterpret_cast<Slot*>(chunk + 1);
 }
@@ -64,6 +67,12 @@ inline const Slot* chunk_slots(const Chunk* chunk) noexcept {
 inline Slot* chunk_end(Chunk* chunk) noexcept {
   return chunk_slots(chunk) + kChunkCapacity;
 }
+// The end of the records of a chunk that is not current.
+inline const Slot* closed_end(const Chunk* chunk) noexcept {
+  return reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) +
+                                       chunk->used_bytes);
+}
+// The chunk that contains an address of a slab, behind the slab's header.
 inline Chunk* chunk_of(const void* address) noexcept {
   return reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(address) & ~(kChunkBytes - 1));
 }
@@ -91,6 +100,7 @@ struct BlankSlabPlace {
   BlankSlabPlace* next;
 };
 
+// The slab that contains an address.
 inline Slab* slab_of(const void* address) noexcept {
   return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(address) & ~(kSlabBytes - 1));
 }

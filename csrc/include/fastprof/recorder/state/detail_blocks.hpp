@@ -13,6 +13,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Packs and unpacks the first word of a block (DetailBlock).
 constexpr uint64_t detail_block_word(DetailType type, uint32_t count,
                                      uint32_t reserved = 0) noexcept {
   return static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16 |

@@ -26,7 +26,8 @@ constexpr const char* default_category_name(uint32_t mask) noexcept {
 }
 
 // Texts must be static or live as long as the site. Memory and out_of_memory sites have one
-// argument unit although arg_count is 0.
+// argument unit although arg_count is 0. module_sites.hpp recognises a static site by what is
+// filled in here, the device of -1 above all.
 constexpr Site make_site(SiteKind kind, uint32_t mask, RecordScope scope, const char* name,
                          const char* file, const char* function, uint32_t line,
                          uint8_t arg_count = 0, const char* const* arg_names = nullptr,

@@ -29,7 +29,8 @@ FASTPROF_ALWAYS_INLINE State* state() noexcept {
 }
 
 // The calling thread's block. Valid only if g_recorder.tls_static; otherwise the mask contains
-// mask_bit::dynamic. It is changed behind a process-wide barrier.
+// mask_bit::dynamic. The mask changes behind a process-wide barrier, so a thread that has read a
+// mask without that bit reads the offset that belongs to it.
 FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
   return reinterpret_cast<ThreadBlock*>(thread_pointer() + load_relaxed(&g_recorder.tls_offset));
 }
@@ -41,10 +42,12 @@ inline ThreadBlock* own_thread_block() noexcept {
 
 FASTPROF_COLD inline ThreadBlock* dynamic_thread_block() noexcept {
   State* s = state();
-  return s->thread_block != nullptr ? s->thread_block() : own_thread_block();
+  const auto find = load_acquire(&s->thread_block);  // partner: provide_thread_block()
+  return find != nullptr ? find() : own_thread_block();
 }
 
-// The calling thread's block, whichever TLS model applies. Any thread, any time.
+// The calling thread's block, whichever TLS model applies. Any thread, any time. Acquire; partner:
+// show_thread_block().
 FASTPROF_ALWAYS_INLINE ThreadBlock* thread_block() noexcept {
   return FASTPROF_LIKELY(load_acquire(&g_recorder.tls_static)) ? static_thread_block()
                                                                : dynamic_thread_block();

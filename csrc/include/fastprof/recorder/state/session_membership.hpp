@@ -10,15 +10,15 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Site of membership records: "from here on in session X" or "from here on not in session X". Each
-// is written once. A thread repeats the first at the start of every chunk for each of its sessions,
-// so that a chunk by itself determines whose records it contains: recycling or dropping of other
-// chunks does not matter, and nothing is written later by another thread.
+// Site of membership records: "from here on, this thread is in session X", or "is not". A thread
+// repeats the former for each of its sessions at the start of every chunk. So each chunk by itself
+// determines which sessions its records belong to, whatever happens to other chunks.
 inline constexpr Site membership_site =
     in_category(make_site(SiteKind::session_membership, category::all, RecordScope::USER_SCOPE,
-                          "session segment", "", "", 0),
+                          "session membership", "", "", 0),
                 "overhead");
 
+// The second word of a membership record.
 constexpr uint64_t membership_word(uint64_t session_id, bool enters) noexcept {
   return session_id << 1 | (enters ? 1 : 0);
 }
@@ -56,14 +56,14 @@ inline void fill_membership(State* s, Slot* slot, uint64_t session_id, bool ente
   store_release(&slot->begin, ticks(s));
 }
 
-// Tracks, while a chunk's records are walked from the first, whether they belong to a session. All
-// records belong to a process-wide session.
+// Whether records belong to a session, for a walk over a chunk's records from the first on. All
+// records belong to a process-wide session. apply(): at each membership record, with its word.
 struct MembershipWalk {
   uint64_t session_id;
   bool inside;
 
   MembershipWalk(uint64_t id, bool local) noexcept : session_id(id), inside(!local) {}
-  void see(uint64_t word) noexcept {
+  void apply(uint64_t word) noexcept {
     if (word >> 1 == session_id) inside = (word & 1) != 0;
   }
 };

@@ -16,7 +16,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Bits of State::mask beside the categories. `special`: those that divert from the fast path.
+// Bits of State::mask beside the categories. `special`: those that every range tests; all but
+// `local` divert it from the fast path.
 namespace mask_bit {
 constexpr uint32_t local = 1u << 31;    // a thread-local session exists: test the thread's mask too
 constexpr uint32_t dynamic = 1u << 30;  // no static TLS, or the slow clock: all take the slow path
@@ -116,9 +117,9 @@ struct SessionSlot {
   uint64_t dropped[kMaxDropCauses];  // relaxed atomics
   // -- since abi_minor 3
   uint64_t* dropped_in_file;  // copy of `dropped` in the backing file, null without (relaxed)
-  // -- since abi_minor 4: since when (ticks) task switches of all threads have been recorded
-  // without a gap, up to this session's start or before; 0: unknown. Older ones do not tell which
-  // task runs.
+  // -- since abi_minor 4: the time (ticks) since which the task switches of all threads have been
+  // recorded without a gap; at the latest this session's start. Earlier switches may be missing. 0:
+  // unknown.
   uint64_t tasks_since;
   uint64_t reserved[3];  // zeroed at each start
 };
@@ -222,7 +223,9 @@ struct State {
   uint32_t mask = 0;        // what all threads record (relaxed; start and stop add a membarrier)
   uint32_t real_mask = 0;   // the full mask when `mask` contains only mask_bit::dynamic
   intptr_t tls_offset = 0;  // of the ThreadBlock from the thread pointer, if tls_static
-  ThreadBlock* (*thread_block)() = nullptr;      // finds the block with either TLS model
+  // Finds the calling thread's block with either TLS model (release, under `lock`; partner: acquire
+  // in dynamic_thread_block).
+  ThreadBlock* (*thread_block)() = nullptr;
   const RecorderFunctions* functions = nullptr;  // the leader's
   // -- appended only
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards tracks, chunks, sessions, modules,
@@ -241,7 +244,7 @@ struct State {
   uint64_t free_count = 0;
   uint64_t ready_count = 0;    // slabs in `ready`
   uint64_t max_chunks = 0;     // sum over all live sessions
-  uint64_t session_epoch = 0;  // changes at each start and stop (relaxed)
+  uint64_t session_epoch = 0;  // incremented at each start, stop and fork (lock); nothing reads it
   uint64_t unload_epoch = 0;   // changes at each unload: caches by address are stale (drain_lock)
   uint64_t next_session_id = 0;
   SessionSlot sessions[kMaxSessions]{};
@@ -252,8 +255,9 @@ struct State {
   uint32_t next_track_id = 0;
   uint32_t tls_forced_dynamic = 0;  // FASTPROF_TLS=dynamic, since abi_minor 2
   uint32_t fork_count = 0;          // incremented in each child
-  uint32_t tls_static = 0;
-  uint32_t recorded_once = 0;  // a thread has registered: the thread block's provider is final
+  uint32_t tls_static = 0;          // 1: tls_offset is valid, in all threads (lock)
+  uint32_t recorded_once =
+      0;  // a thread has registered: the thread block's provider is final (lock)
   pthread_key_t exit_key = 0;
   uint32_t exit_key_made = 0;
   uint32_t hooks_installed = 0;      // pthread_atfork
@@ -277,7 +281,7 @@ struct State {
   char* arena_end = nullptr;
   KnotList* knots = nullptr;
   int64_t unix_offset_ns = 0;       // Unix minus monotonic time, fixed at the first session
-  uint64_t pending_knot_ticks = 0;  // the first refill after this time adds a clock knot
+  uint64_t pending_knot_ticks = 0;  // the first refill after this time adds a clock knot (lock)
   uint64_t late_records = 0;        // relaxed
   uint64_t last_slow_ticks = 0;     // acq_rel RMW in slow_ticks
   uint64_t pid = 0;

@@ -3,10 +3,10 @@
 // process that is killed can be read from it. Layout: backing_file_layout.hpp; opened and closed by
 // open_backing_file.hpp; slabs and chunks are handed out by pool.hpp.
 //
-// Recording does not notice: a slab in the file is memory (MAP_SHARED). Every page is reserved on
-// the file system before it is mapped for use, since a store to a page for which there is no room
-// raises SIGBUS. A slab for which there is no room lies in anonymous memory instead, and is counted
-// in the header.
+// Recording code is the same for both: a slab in the file is mapped memory (MAP_SHARED). Every page
+// is reserved on the file system before it is mapped for use, since a store to a page for which
+// there is no room raises SIGBUS. A slab for which there is no room lies in anonymous memory
+// instead, and is counted in the header.
 #pragma once
 
 #include <fcntl.h>

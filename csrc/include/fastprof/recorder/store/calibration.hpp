@@ -15,9 +15,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Writes the process's knots to the backing file, a killed process's only map from ticks to time. A
-// list that the file has as a prefix is appended to; any other goes to the other bank. State::lock
-// held, a file in force.
+// Writes the process's knots to the backing file, whose reader has no other map from ticks to time.
+// If the valid bank is a prefix of the list, the new knots are appended to it; otherwise the list
+// is written to the other bank. State::lock held, a file in force.
 inline void copy_knots(State* s) noexcept {
   BackingHeader* header = s->backing_file->header;
   auto* banks = reinterpret_cast<KnotBank*>(reinterpret_cast<char*>(header) + kKnotBanksAt);
@@ -106,7 +106,7 @@ class TickConverter {
         }
         const double slope = static_cast<double>(knot.monotonic_ns - last.monotonic_ns) /
                              static_cast<double>(knot.ticks - last.ticks);
-        // Over less than 1 ms, the slope is inexact: neither judged nor judged by.
+        // Over less than 1 ms the slope is inexact: it is neither tested nor used as the norm.
         const bool long_enough = knot.monotonic_ns - last.monotonic_ns > 1000000;
         if (nominal == 0 && long_enough) nominal = slope;
         const bool jumped = long_enough && (slope > nominal * 1.001 || slope < nominal * 0.999);

@@ -11,8 +11,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// memcpy that AddressSanitizer does not check: what looks like a site in a library's data
-// (module_sites.hpp) may be several neighbours and the gaps between them.
+// memcpy that AddressSanitizer does not check: memory that looks like a site (module_sites.hpp) may
+// be parts of several variables and the gaps between them.
 __attribute__((no_sanitize_address)) inline void copy_raw(void* to, const void* from,
                                                           size_t count) noexcept {
 #if FASTPROF_ASAN
@@ -41,6 +41,7 @@ class EntryWriter {
   char* at_;
 };
 
+// The directory that entries are appended to.
 inline Directory* last_directory(const BackingFile* file) noexcept {
   char* segment = file->directories[file->directory_count - 1];
   return reinterpret_cast<Directory*>(file->directory_count == 1 ? segment + kFirstDirectoryAt
@@ -109,6 +110,7 @@ void add_entry(BackingFile* file, EntryType type, const void* address, uint64_t 
   store_release(&directory->used, directory->used + bytes);
 }
 
+// Appends an entry whose content is a text of `length` bytes. As add_entry.
 inline void add_text_entry(BackingFile* file, EntryType type, const void* address, const char* text,
                            size_t length) noexcept {
   add_entry(file, type, address, length, static_cast<uint32_t>(length),

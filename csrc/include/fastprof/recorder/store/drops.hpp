@@ -36,7 +36,7 @@ inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t 
   }
 }
 
-// Which records belong to a session: by begin stamp, category and thread-local membership.
+// Selects the records that belong to a session: by begin stamp, category and membership.
 struct RecordFilter {
   uint64_t session_id;
   uint64_t t0, t1;  // ticks
@@ -44,7 +44,7 @@ struct RecordFilter {
   bool local;
 };
 
-// State::lock held.
+// The filter of a session. State::lock held.
 inline RecordFilter filter_of(const SessionSlot& session) noexcept {
   return {session.id, session.t0, session.t1, session.mask, session.local != 0};
 }
@@ -68,13 +68,14 @@ inline RecordCount count_records(const Chunk* chunk, const Slot* last,
     const uintptr_t word = load_relaxed(&slot->site);
     const RecordTag tag = tag_of(word);
     const Site* site = site_of(word);
-    // Appended ends are parts of events, memberships and task switches are none: not counted.
+    // Not events: appended ends, which belong to another record, membership records and task
+    // switches.
     const bool event = (tag == RecordTag::slot || tag == RecordTag::detailed) &&
                        site->kind != SiteKind::session_membership && !is_task_switch(site);
     if (event && membership.inside && (site->mask & session.mask) != 0 && begin >= session.t0 &&
         begin < session.t1)
       ++count;
-    if (site->kind == SiteKind::session_membership) membership.see(load_relaxed(&slot->end));
+    if (site->kind == SiteKind::session_membership) membership.apply(load_relaxed(&slot->end));
     slot += record_units(slot);
   }
   return {count, last};
@@ -85,8 +86,7 @@ inline RecordCount count_records(const Chunk* chunk, const Slot* last,
 inline bool has_open_slots(const Chunk* chunk) noexcept {
   if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen)
     return false;
-  const Slot* last = reinterpret_cast<const Slot*>(
-      reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
+  const Slot* last = closed_end(chunk);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
     const uint64_t begin = load_acquire(&slot->begin);
     if (begin < chunk->open_ticks) return true;  // reserved, not written yet

@@ -31,7 +31,7 @@ struct OpenedFile {
 
 namespace backing {
 
-// Fills in the header, except for what is known once the file is in force.
+// Fills in the header, except for the fields that are set once the file is in force.
 inline void write_header(const State* s, BackingHeader& header) noexcept {
   std::memcpy(header.magic, kBackingMagic, sizeof header.magic);
   header.format = kBackingFormat;
@@ -52,8 +52,9 @@ inline void write_header(const State* s, BackingHeader& header) noexcept {
   platform::read_process_name(header.process_name, sizeof header.process_name);
 }
 
-// Opens an unnamed file in the folder of `path`, or a named one where that is not supported.
-// `name` then is not empty.
+// Opens an unnamed file in the folder of `path`, or, where that is not supported, a temporary one.
+// `name`, of `size` bytes, receives the temporary name, empty for an unnamed file. Returns the
+// descriptor, or -1 with errno set.
 inline int open_unnamed(const char* path, char* name, size_t size) noexcept {
   const char* slash = std::strrchr(path, '/');
   const size_t folder = slash == nullptr ? 0 : static_cast<size_t>(slash - path) + 1;
@@ -76,7 +77,7 @@ inline int open_unnamed(const char* path, char* name, size_t size) noexcept {
   return fd;
 }
 
-// Gives the file its name. Fails if the name exists.
+// Gives the file its name, which must not exist. Returns 0 or errno.
 inline int give_name(int fd, const char* temporary, const char* path) noexcept {
   const int result =
       temporary[0] != 0 ? ::link(temporary, path) : platform::link_unnamed_file(fd, path);
@@ -132,15 +133,9 @@ inline void park_pool(State* s, BackingFile* file) noexcept {
   s->free_count = 0;
   s->free_chunks = nullptr;
   if (s->carving != nullptr && s->carving->carved < kChunksPerSlab) {
-    // What was not carved yet is given up as free chunks of the slab.
-    for (; s->carving->carved < kChunksPerSlab; ++s->carving->carved) {
-      auto* chunk = reinterpret_cast<Chunk*>(reinterpret_cast<char*>(s->carving) +
-                                             kChunkBytes * (s->carving->carved + 1));
-      chunk->magic = kChunkMagic;
-      chunk->abi_major = FASTPROF_ABI_MAJOR;
-      chunk->header_bytes = sizeof(Chunk);
-      chunk->gen = 0;
-      chunk->place = ChunkPlace::free;
+    // The slab's remaining chunks become free ones.
+    while (s->carving->carved < kChunksPerSlab) {
+      Chunk* chunk = carve_chunk(s->carving);
       chunk->next = file->parked_chunks;
       file->parked_chunks = chunk;
       ++s->carving->free;

@@ -153,8 +153,8 @@ inline void populate_slab(Slab* slab) noexcept {
   for (size_t i = 0; i < kSlabBytes; i += 4096) bytes[i] = 0;
 }
 
-// Adds an initialised slab to the list of those to carve next; State::lock held. Where it lies may
-// have gone out of force, or come into force, since take_blank().
+// Adds an initialised slab to the list of those to carve next, unless it cannot be used now: since
+// take_blank(), a backing file may have come into force or gone out of force. State::lock held.
 inline void add_ready(State* s, Slab* slab) noexcept {
   if (is_file_slab(slab) && !in_current_file(s, slab))
     return drop_file_slab(s, reinterpret_cast<FileSlab*>(slab));
@@ -168,8 +168,9 @@ inline void add_ready(State* s, Slab* slab) noexcept {
   ++s->ready_count;
 }
 
-// The next slab to carve: a pre-faulted one if there is one. `populate`: else fault it in now, for
-// a growing thread if no prefault thread runs. State::lock held.
+// Takes the next slab to carve: a pre-faulted one, else a blank one; null if mmap fails.
+// `populate`: faults in all pages of a blank one now (for a growing thread, if no prefault thread
+// runs). State::lock held.
 inline Slab* next_slab(State* s, bool populate) noexcept {
   Slab* slab = s->ready;
   if (slab != nullptr) {
@@ -200,6 +201,20 @@ inline Chunk* take_parked(State* s) noexcept {
   return chunk;
 }
 
+// Carves the next chunk from a slab, whose pages exist. State::lock held.
+inline Chunk* carve_chunk(Slab* slab) noexcept {
+  auto* chunk =
+      reinterpret_cast<Chunk*>(reinterpret_cast<char*>(slab) + kChunkBytes * (slab->carved + 1));
+  ++slab->carved;
+  chunk->abi_major = FASTPROF_ABI_MAJOR;
+  chunk->header_bytes = sizeof(Chunk);
+  chunk->gen = 0;
+  chunk->place = ChunkPlace::free;
+  // Last: a reader of a backing file takes memory with this magic for a chunk.
+  store_release(&chunk->magic, kChunkMagic);
+  return chunk;
+}
+
 // Takes a chunk from the free list, or carves one; null if State::max_chunks are in use (unless
 // `beyond_bound`) or memory is short. State::lock held.
 inline Chunk* take_chunk(State* s, bool populate, bool beyond_bound = false) noexcept {
@@ -218,17 +233,8 @@ inline Chunk* take_chunk(State* s, bool populate, bool beyond_bound = false) noe
     if (slab == nullptr) return nullptr;
     s->carving = slab;
   }
-  Slab* slab = s->carving;
-  auto* chunk =
-      reinterpret_cast<Chunk*>(reinterpret_cast<char*>(slab) + kChunkBytes * (slab->carved + 1));
-  ++slab->carved;
   ++s->chunk_count;
-  chunk->abi_major = FASTPROF_ABI_MAJOR;
-  chunk->header_bytes = sizeof(Chunk);
-  chunk->gen = 0;
-  chunk->place = ChunkPlace::free;
-  store_release(&chunk->magic, kChunkMagic);
-  return chunk;
+  return carve_chunk(s->carving);
 }
 
 // Puts a chunk on the free list. No session may pin it, and no range in it may be open unless its
@@ -238,8 +244,8 @@ inline void give_chunk(State* s, Chunk* chunk) noexcept {
   ++slab->free;
   if (FASTPROF_UNLIKELY(s->backing_file != nullptr) && !in_current_file(s, slab)) {
     if (is_file_slab(slab)) {
-      // Of a file that is no longer in force: its chunks are not used again, and stay as they are
-      // for the file's reader.
+      // The slab's file is no longer in force. Its chunks are not used again and stay unchanged for
+      // the file's reader.
       --s->chunk_count;
       if (slab->free == slab->carved) drop_file_slab(s, reinterpret_cast<FileSlab*>(slab));
       return;

@@ -18,7 +18,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-constexpr uint64_t kPrefaultSlabs = 4;  // kept ready
+constexpr uint64_t kPrefaultSlabs = 4;  // pre-faulted slabs kept ready: 8 MB
 
 // CPUs that this process may use now: its affinity, limited by `quota_cpus` of its cgroup. At least
 // 1.

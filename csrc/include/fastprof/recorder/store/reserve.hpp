@@ -29,10 +29,8 @@ inline void count_recycled(State* s, const Chunk* chunk) noexcept {
     SessionSlot& slot = s->sessions[i];
     const bool keeps = (s->keep_bits >> i & 1) != 0;
     if (chunk->close_ticks < slot.t0 || (chunk->counted >> i & 1) != 0) continue;
-    const auto* last = reinterpret_cast<const Slot*>(
-        reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
     add_dropped(slot, keeps ? DropCause::bound : DropCause::overwritten,
-                count_records(chunk, last, filter_of(slot)).events);
+                count_records(chunk, closed_end(chunk), filter_of(slot)).events);
   }
 }
 

@@ -58,7 +58,7 @@ inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) 
       static_cast<uint32_t>(cursor - reinterpret_cast<uintptr_t>(chunk_slots(chunk)));
   chunk->close_ticks = ticks(s);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  chunk->place = ChunkPlace::full;  // last: says that used_bytes is set
+  chunk->place = ChunkPlace::full;  // last: used_bytes is valid from here on
   if (chunk->pins == 0) ++track->unpinned;
   const uint64_t denied = s->session_bits & s->keep_bits & ~chunk->pins & ~chunk->counted;
   for (uint64_t rest = denied; rest != 0; rest &= rest - 1) {
@@ -183,7 +183,7 @@ inline const Slot* chunk_written_end(const Track* track, const Chunk* chunk) noe
       slot += record_units(slot);
     return slot < last ? slot : last;
   }
-  return reinterpret_cast<const Slot*>(first + chunk->used_bytes);
+  return closed_end(chunk);
 }
 
 // Closes the current chunk of a track whose thread cannot be writing. State::lock held.

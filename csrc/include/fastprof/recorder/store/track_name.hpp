@@ -10,6 +10,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Stores a name and a suffix (zero-terminated) as the track's name; cut at 63 bytes. State::lock
+// held, or the track is not in use yet.
 inline void set_track_text(Track* track, const char* name, size_t length,
                            const char* suffix) noexcept {
   constexpr size_t kMost = sizeof track->name - 1;

@@ -119,12 +119,12 @@ def _wrap_observer() -> None:
     @functools.wraps(enable)
     def enable_and_mirror() -> Any:
         result = enable()
-        _show_observer(True)
+        _set_observer_runs(True)
         return result
 
     @functools.wraps(disable)
     def disable_and_mirror() -> Any:
-        _show_observer(False)
+        _set_observer_runs(False)
         return disable()
 
     module._enable_execution_trace_observer = enable_and_mirror
@@ -150,7 +150,7 @@ def _hide(change: int) -> None:
     global _hidden
     with _lock:
         if not _observer_runs and not _hidden and _observer_is_running():
-            _show_observer(True)
+            _set_observer_runs(True)
         before, _hidden = _hidden, _hidden + change
         if _observer_runs and (before == 0 or _hidden == 0):
             _observer_switches[1 if before == 0 else 0]()
@@ -166,23 +166,23 @@ def _observer_is_running() -> bool:
 
 def _begin_tracer() -> None:
     _thread.tracers += 1
-    _count(+1)
+    _change_reasons(+1)
 
 
 def _end_tracer() -> None:
     _thread.tracers -= 1
-    _count(-1)
+    _change_reasons(-1)
 
 
-def _show_observer(runs: bool) -> None:
+def _set_observer_runs(runs: bool) -> None:
     global _observer_runs
     with _lock:
         if runs != _observer_runs:
             _observer_runs = runs
-            _count(+1 if runs else -1)
+            _change_reasons(+1 if runs else -1)
 
 
-def _count(change: int) -> None:
+def _change_reasons(change: int) -> None:
     global _reasons
     with _lock:
         before, _reasons = _reasons, _reasons + change
@@ -209,7 +209,7 @@ def _enter(self: Any) -> Any:
             theirs.__enter__()
         with _lock:
             _open.append((self, threading.get_ident(), theirs))
-            _count(+1)
+            _change_reasons(+1)
     return self
 
 
@@ -219,12 +219,12 @@ def _exit(self: Any, kind: object = None, error: object = None, trace: object = 
     if theirs is not None:
         with _ops_paused():
             theirs.__exit__(None, None, None)
-        _count(-1)
+        _change_reasons(-1)
     _native["__exit__"](self, kind, error, trace)
 
 
 def _torch_range_of(ours: object) -> Any:
-    """Remove and return the last torch range of `ours`, preferably of this thread; None without one."""
+    """Remove and return the last torch range that mirrors `ours`, preferably of this thread; None if it has none."""
     thread = threading.get_ident()
     with _lock:
         found = [at for at, entry in enumerate(_open) if entry[0] is ours]

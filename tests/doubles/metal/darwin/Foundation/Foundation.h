@@ -16,6 +16,7 @@
 @interface NSString : NSObject
 + (instancetype)stringWithUTF8String:(const char*)text;
 - (const char*)UTF8String;
+- (NSUInteger)length;
 @end
 
 // Literals (@"...") are objects of this class.

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ChromeEvents: the rows of a Chrome trace's events, one event at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastprof.base import errors
+from fastprof.base.native_numbers import ArgType
+from fastprof.formats.trace_members import EXTRA_LANE
+from fastprof.importers.chrome_args import (
+    DEVICE_CATEGORIES,
+    USER_SCOPE,
+    ScopeRule,
+    as_int,
+    launches_kernels,
+    put_args,
+    range_state,
+)
+from fastprof.importers.decimal_times import ns_of_decimal, ns_of_double
+from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
+from fastprof.importers.table_builder import FINISHED, TableBuilder
+from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site
+from fastprof.model.table import EventKind
+
+__all__ = ["MARKS_PID", "ChromeEvents", "id_number"]
+
+_MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
+_INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
+# Process ids of Kineto's own marks, and the process into which fastprof writes such marks.
+_PROFILER_PIDS = ("Spans", "Traces", "")
+MARKS_PID = 0x20000000
+# Upper bound of the bytes per entry that is kept beside the rows.
+_ENTRY_BYTES = 700
+# Phase of a begin or end -> family within which they are paired.
+_BEGINS = {"B": "B", "b": "b", "S": "b"}
+_ENDS = {"E": "B", "e": "b", "F": "b"}
+
+
+class ChromeEvents:
+    """Adds events to a table, in the order of the file.
+
+    top: the trace's other members, as far as the file has been read.
+    """
+
+    def __init__(self, top: dict[str, Any]) -> None:
+        self.top = top
+        self.rows = TableBuilder()
+        self.devices = DeviceRows()
+        self.scopes = ScopeRule()
+        self.open: dict[Any, list[int]] = {}
+        self.skipped: dict[str, int] = {}
+        self.processes: dict[Any, str] = {}
+        self.lanes: dict[int, int] = {}
+        self.tasks: dict[int, tuple[Any, int]] = {}  # track of a task -> (pid, tid) of its thread
+        # Caches for complete events without args: site by (name, category), track by (pid, tid).
+        self.plain_sites: dict[tuple[str, str], int] = {}
+        self.plain_tracks: dict[tuple[int, int], int] = {}
+        # Decodes the current event again, with Decimal instead of float.
+        self.exact_event: Callable[[], Any] = dict
+        self._sites: dict[Any, int] = {}
+        self._last_thread: tuple[int, str] | None = None
+        self._flow_ids: dict[str, int] = {}
+
+    def estimate_bytes(self) -> int:
+        """Return an upper bound of the memory used so far, in bytes."""
+        entries = len(self._sites) + len(self.open) + len(self._flow_ids)
+        return (
+            self.rows.estimate_bytes()
+            + self.devices.estimate_bytes()
+            + _ENTRY_BYTES * (entries + len(self.processes) + len(self.skipped))
+        )
+
+    def add(self, event: Any) -> None:
+        """Add the rows of one event, as decoded from JSON. Raises FormatError, or OverflowError for a time."""
+        if not isinstance(event, dict):
+            raise errors.FormatError(f"expected an object, found {str(event)[:40]!r}")
+        phase = event.get("ph")
+        if not isinstance(phase, str):
+            raise errors.FormatError(f"expected text as the phase (ph), found {str(phase)[:40]!r}")
+        pid = event.get("pid", 0)
+        if pid == MARKS_PID and "fastprof" in self.top:
+            if phase != "M":
+                self._skip("Trace")
+            return
+        if phase == "M":
+            self._metadata(event, pid)
+            return
+        args = event.get("args")
+        if not isinstance(args, dict):
+            args = {}
+        if isinstance(pid, str) and pid in _PROFILER_PIDS:
+            self._skip("Trace")
+        elif phase == "X":
+            self._complete(event, args)
+        elif phase in ("i", "I", "R", "n"):
+            self._instant(event, args)
+        elif phase == "C":
+            self._counter(event, args)
+        elif phase in ("s", "f"):
+            begin = phase == "s"
+            kind = EventKind.FLOW_BEGIN if begin else EventKind.FLOW_END
+            word = self.rows.add_words(self._flow_id(event.get("id")))
+            self._add_row(event, int(kind), payload=word)
+        elif phase in _BEGINS:
+            kind = EventKind.RANGE if phase == "B" else EventKind.ASYNC_RANGE
+            row = self._add_row(event, int(kind), flags=0)
+            self.open.setdefault(self._pair_key(_BEGINS[phase], event), []).append(row)
+            put_args(self.rows, row, args)
+        elif phase in _ENDS:
+            self._end(self._pair_key(_ENDS[phase], event), event)
+        else:
+            self._skip(phase[:8])
+
+    def _skip(self, what: str) -> None:
+        self.skipped[what] = self.skipped.get(what, 0) + 1
+
+    def _time_ns(self, event: dict[str, Any], name: str) -> int:
+        value = event.get(name)
+        if type(value) is int:
+            return value * 1000
+        if type(value) is float and math.isfinite(value):
+            ns = ns_of_double(value)
+            return ns_of_decimal(self.exact_event()[name]) if ns is None else ns
+        raise errors.FormatError(
+            f"expected a number of microseconds as {name}, found {str(value)[:40]!r}"
+        )
+
+    def _track(self, event: dict[str, Any]) -> int:
+        pid, tid = event.get("pid", 0), event.get("tid", 0)
+        key = (pid, tid) if not isinstance(pid, (dict, list)) else (str(pid), str(tid))
+        if isinstance(tid, (dict, list)):
+            key = (str(pid), str(tid))
+        known = self.rows.known_track(key)
+        if known is not None:
+            return known
+        index = self.rows.track_of(key, id_number(pid), id_number(tid))
+        if isinstance(tid, str):
+            self.rows.name_track(index, tid)
+        return index
+
+    def _site(
+        self,
+        event: dict[str, Any],
+        kind: int,
+        scope: int = USER_SCOPE,
+        suffix: str = "",
+        **more: Any,
+    ) -> int:
+        name, category = event.get("name", ""), event.get("cat", "")
+        if type(name) is not str or type(category) is not str:
+            name, category = str(name), str(category)
+        key = (name, category, kind, scope, suffix, *more.values())
+        index = self._sites.get(key)
+        if index is None:
+            site = Site(name + suffix, category=category, kind=kind, scope=scope, **more)
+            index = self._sites[key] = self.rows.site_of(site)
+        return index
+
+    def _add_row(self, event: dict[str, Any], kind: int, **more: Any) -> int:
+        start = self._time_ns(event, "ts")
+        return self.rows.add(
+            kind, start, start, self._site(event, kind), self._track(event), **more
+        )
+
+    def _complete(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        start = self._time_ns(event, "ts")
+        end = start + max(self._time_ns(event, "dur"), 0) if "dur" in event else start
+        kind, flags = range_state(args) if args else (0, FINISHED)
+        category = event.get("cat")
+        scope = self.scopes.scope(str(event.get("name")), category, args)
+        site = self._site(event, kind, scope)
+        row = self.rows.add(kind, start, end, site, self._track(event), flags)
+        device = DEVICE_CATEGORIES.get(category) if isinstance(category, str) else None
+        if device is not None:
+            number, stream = as_int(args.get("device")), as_int(args.get("stream")) or 0
+            index = NO_DEVICE if number is None else number & 0x7FFFFFFF
+            self.devices.add_devices([row], [int(device)], [index], [stream])
+        elif not args:
+            if type(event.get("name")) is type(category) is str:
+                self.plain_sites[event["name"], category] = site
+            if type(event.get("pid")) is type(event.get("tid")) is int:
+                self.plain_tracks[event["pid"], event["tid"]] = self.rows.track[row]
+        if not args:
+            return
+        put_args(self.rows, row, args)
+        external = as_int(args.get("External id"))
+        if external is not None and external > 0:
+            launches = device is None and launches_kernels(category)
+            self.devices.add_links([row], [external], [launches])
+
+    def _instant(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        name = event.get("name")
+        if name not in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME) or "Bytes" not in args:
+            row = self._add_row(event, int(EventKind.MARK))
+            put_args(self.rows, row, args)
+            return
+        kind = int(EventKind.MEMORY if name == MEMORY_EVENT_NAME else EventKind.OUT_OF_MEMORY)
+        words = [_word(args.get(word)) for word in _MEMORY_WORDS]
+        device_type, device_index = as_int(args.get("Device Type")), as_int(args.get("Device Id"))
+        site = self._site(
+            event,
+            kind,
+            device_type=_int16(device_type, 0),
+            device_index=_int16(device_index, -1),
+            function=allocator if type(allocator := args.get("Allocator")) is str else "",
+        )
+        first = self.rows.add_words(*(words if kind == EventKind.MEMORY else words[1:]))
+        start = self._time_ns(event, "ts")
+        self.rows.add(kind, start, start, site, self._track(event), payload=first)
+
+    def _counter(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        start = self._time_ns(event, "ts")
+        for series, value in args.items():
+            if type(value) not in (int, float):
+                continue
+            real = type(value) is float or not -(1 << 63) <= value < 1 << 63
+            word = int(np.float64(value).view(np.int64)) if real else value
+            site = self._site(
+                event,
+                int(EventKind.COUNTER),
+                suffix="" if len(args) == 1 else f" {series}",
+                arg_names=("value",),
+                arg_types=(_FLOAT64 if real else _INT64,),
+            )
+            payload = self.rows.add_words(word)
+            self.rows.add(
+                int(EventKind.COUNTER), start, start, site, self._track(event), payload=payload
+            )
+
+    def _flow_id(self, value: Any) -> int:
+        if type(value) is int:
+            return value
+        text = str(value)
+        if text.startswith("0x") and len(text) <= 18:
+            try:
+                return int(text, 16)
+            except ValueError:
+                pass
+        return self._flow_ids.setdefault(text, (1 << 63) + len(self._flow_ids))
+
+    def _pair_key(self, family: str, event: dict[str, Any]) -> Any:
+        if family == "B":
+            return self._track(event)
+        return (str(event.get("cat")), str(event.get("id", event.get("id2"))))
+
+    def _end(self, key: Any, event: dict[str, Any]) -> None:
+        opened = self.open.get(key)
+        if not opened:
+            self._skip("end without begin")
+            return
+        row = opened.pop()
+        end = self._time_ns(event, "ts")
+        if not -(1 << 63) <= end < 1 << 63:
+            raise OverflowError("a time exceeds 64 bits")
+        self.rows.end[row] = max(end, self.rows.start[row])
+        self.rows.flags[row] |= FINISHED
+
+    def _metadata(self, event: dict[str, Any], pid: Any) -> None:
+        args = event.get("args")
+        if not isinstance(args, dict) or not isinstance(name := args.get("name"), str):
+            return
+        if event.get("name") == "process_name":
+            self.processes[str(pid)] = name
+        elif event.get("name") == "thread_name":
+            track = self._track(event)
+            self.rows.name_track(track, name)
+            task_of = args.get("task_of")
+            if "fastprof" in self.top and type(task_of) is int and type(pid) is int:
+                self.tasks[track] = (pid, task_of)
+            lane = EXTRA_LANE.fullmatch(name) if "fastprof" in self.top else None
+            # A thread's lanes directly follow it in the file.
+            if lane and self._last_thread and self._last_thread[1] == lane[1]:
+                self.lanes[track] = self._last_thread[0]
+            else:
+                self._last_thread = (track, name)
+
+
+def id_number(value: Any) -> int:
+    """Return a process or thread id as a number; 0 for text."""
+    return as_int(value) or 0
+
+
+def _word(value: Any) -> int:
+    """Return a payload word; addresses may use all 64 bits."""
+    return value if type(value) is int else as_int(value) or 0
+
+
+def _int16(value: int | None, default: int) -> int:
+    """Return a number that fits into 16 bits; the default for any other."""
+    return value if value is not None and -(1 << 15) <= value < 1 << 15 else default

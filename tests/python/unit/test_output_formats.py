@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formats of the command line: chosen by suffix, each written by its writer, with a progress bar on terminals."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.cli import formats
+from fastprof.exporters import progress, range_stacks
+from fastprof.model.table import EventTable, Site
+
+SUFFIXES = {
+    "native": [".fastprof"], "chrome": [".json"], "perfetto": [".pftrace", ".perfetto-trace"],
+    "speedscope": [".speedscope.json"], "folded": [".folded", ".txt"], "pstats": [".pstats", ".prof"],
+    "html": [".html", ".htm"], "csv": [".csv"], "memory": [".memory.json", ".memory.csv", ".memory.html"],
+}  # fmt: skip
+BEGINS = {
+    "native": b"\x89FPROF", "chrome": b"{", "perfetto": b"\n", "speedscope": b"{", "folded": b"thread 0;a 20\n",
+    "pstats": b"", "html": b"<!doctype html>", "csv": b"name,",
+}  # fmt: skip
+
+
+def table(name: str = "p") -> EventTable:
+    return EventTable(
+        {"start_ns": [0, 10], "end_ns": [100, 90], "site": [0, 1], "parent": [-1, 0]},
+        sites=[Site("a"), Site("f.py(1): f", category="python_function")], process_name=name,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SUFFIXES)
+def test_suffixes_of_a_format(kind: str) -> None:
+    for suffix in SUFFIXES[kind]:
+        for path in (f"a{suffix}", f"/x.json/a{suffix}.gz", f"a.csv{suffix}"):
+            assert formats.format_of(path) == kind
+    assert formats.format_of("a.unknown", kind) == kind  # as was asked for
+    assert list(formats.FORMATS[kind][0]) == SUFFIXES[kind]
+    assert f"  {kind:<11}" in formats.format_help()
+
+
+def test_unknown_suffixes() -> None:
+    for path in ("a", "a.gz", "a.xyz", "json", "x.json/a"):
+        with pytest.raises(errors.ValueError, match=f"unknown format of {path}. Use one of the"):
+            formats.format_of(path)
+    with pytest.raises(errors.ValueError, match=r"unknown format of a\.jsn.*\.json"):
+        formats.format_of("a.jsn")
+    for path in ("m.json", "m.csv", "m.html", "m.memory.json.gz"):
+        formats.check_memory_path(path)
+    for path in ("m", "m.txt", "m.gz", "m.htm"):
+        with pytest.raises(errors.ValueError, match=r"Use \.json, \.csv or \.html"):
+            formats.check_memory_path(path)
+
+
+@pytest.mark.parametrize("kind", BEGINS)
+def test_a_table_in_each_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    seen: list[tuple[str, int, int]] = []
+
+    @contextlib.contextmanager
+    def bar(what: str, stream: Any = None) -> Iterator[Any]:
+        yield lambda done, total: seen.append((what, done, total))
+
+    monkeypatch.setattr(progress, "terminal_progress", bar)
+    path = tmp_path / f"t{SUFFIXES[kind][0]}"
+    formats.write_table(table(), str(path), kind)
+    content = path.read_bytes()
+    assert content.startswith(BEGINS[kind]) and len(content) > 10
+    if kind == "native":
+        assert seen[-1] == (f"writing {path}", len(content), len(content))
+        assert fastprof.load(path).names == ("a", "f.py(1): f")
+
+
+def test_a_flame_graph_is_named_after_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "t.speedscope.json"
+    for name, shown in (("train", '"train'), ("", '"fastprof')):
+        formats.write_table(table(name), str(path), "speedscope")
+        assert shown in path.read_text()
+
+
+def test_warnings_of_a_writer_are_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warn(table: Any, path: str, threads: bool) -> None:
+        assert threads is True
+        warnings.warn("stacks were cut", stacklevel=1)
+        warnings.warn("stacks were cut again", stacklevel=1)
+
+    monkeypatch.setattr(range_stacks, "export_range_stacks", warn)
+    formats.write_table(table(), str(tmp_path / "t.folded"), "folded")
+    assert capsys.readouterr().err == "fastprof: stacks were cut\nfastprof: stacks were cut again\n"

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of an SQLite file: long ones are cut, with a mark; what is no text is none; memory is limited beforehand."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastprof import errors
+from fastprof.importers.source import Source
+from fastprof.importers.sqlite_file import SqliteFile
+
+MOST_CHARS = 4000
+
+
+def made(path: Path, rows: list[tuple[Any, Any]]) -> Path:
+    database = sqlite3.connect(path)
+    database.execute('CREATE TABLE "a ""name" (id, "the ""text")')
+    database.executemany('INSERT INTO "a ""name" VALUES (?, ?)', rows)
+    database.commit()
+    database.close()
+    return path
+
+
+@contextmanager
+def opened(path: Any, memory_bytes: int = 1 << 30) -> Iterator[SqliteFile]:
+    with Source(path, 1 << 30, 1 << 30, memory_bytes) as source, SqliteFile(source) as database:
+        yield database
+
+
+TABLE, TEXT = 'a "name', 'the "text'
+
+
+def test_long_texts_are_cut_behind_the_most_characters(tmp_path: Path) -> None:
+    texts = [
+        "\u00fc" * length for length in (0, 1, MOST_CHARS - 1, MOST_CHARS, MOST_CHARS + 1, 9000)
+    ]
+    cut = ["\u00fc" * MOST_CHARS + "..."] * 2
+    path = made(tmp_path / "d", list(enumerate(texts)))
+    with opened(path) as database:
+        assert database.strings(TABLE, "id", TEXT) == dict(enumerate(texts[:4] + cut))
+        column = database.distinct_texts(TABLE, TEXT)
+    assert column is not None
+    assert column.codes.tolist() == [0, 1, 2, 3, 4, 4]
+    assert list(column.values) == texts[:4] + cut[:1]
+
+
+def test_what_is_no_text_has_no_name(tmp_path: Path) -> None:
+    rows = [
+        (1, "one"),
+        (2, None),
+        (3, 3),
+        (4, b"four"),
+        (None, "none"),
+        ("5", "five"),
+        (6.5, "six"),
+        (1, "again"),
+    ]
+    with opened(made(tmp_path / "d", rows)) as database:
+        assert database.strings(TABLE, "id", TEXT) == {1: "again", 3: "3"}
+        column = database.distinct_texts(TABLE, TEXT)
+        assert column is not None and list(column) == [
+            "one", None, None, None, "none", "five", "six", "again",
+        ]  # fmt: skip
+        assert column.codes.dtype.name == "int32"
+        assert (
+            database.strings(TABLE, "id", "other") == database.strings(TABLE, "other", TEXT) == {}
+        )
+        assert database.strings("other", "id", TEXT) == {}
+        assert database.distinct_texts(TABLE, "other") is None
+        assert database.distinct_texts("other", TEXT) is None
+        assert database.has(TABLE) and not database.has("other")
+        assert database.columns(TABLE) == {"id", TEXT} and database.columns("other") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("texts", "strings_bytes", "distinct_bytes"),
+    [
+        ([], 0, 0),
+        (["abc"], 200 + 3 * 4, 200 + 3 * 4),
+        (["\u00fc" * 10] * 3, 3 * 200 + 30 * 4, 3 * 200 + 30 * 4),  # characters, not bytes
+        (["x" * 9000], 200 + MOST_CHARS * 4, 200 + MOST_CHARS * 4),
+        (["x" * 5000, "y"], 2 * 200 + 5001 * 4, 2 * 200 + 4001 * 4),
+    ],
+    ids=["none", "one", "three", "long", "long and short"],
+)  # fmt: skip
+def test_texts_are_read_if_their_upper_bound_is_within_the_limit(
+    tmp_path: Path, texts: list[str], strings_bytes: int, distinct_bytes: int
+) -> None:
+    path = made(tmp_path / "d", list(enumerate(texts)))
+    with opened(path, max(strings_bytes, 1)) as database:
+        assert len(database.strings(TABLE, "id", TEXT)) == len(texts)
+    with opened(path, max(distinct_bytes, 1)) as database:
+        assert len(database.distinct_texts(TABLE, TEXT) or []) == len(texts)
+    if texts:
+        with opened(path, strings_bytes - 1) as database, pytest.raises(errors.FormatError):
+            database.strings(TABLE, "id", TEXT)
+        with opened(path, distinct_bytes - 1) as database, pytest.raises(errors.FormatError):
+            database.distinct_texts(TABLE, TEXT)
+
+
+def test_integers_are_read_if_their_upper_bound_is_within_the_limit(tmp_path: Path) -> None:
+    """48 bytes a cell where SQLite reads them, 20 where their pages are read."""
+    path = made(tmp_path / "d", [(i, i) for i in range(10)])
+    with opened(path, 960) as database:
+        assert database.integers(TABLE, ["id"], [TEXT], native=False)[1].tolist() == [*range(10)]
+    with opened(path, 959) as database, pytest.raises(errors.FormatError, match="more than 959"):
+        database.integers(TABLE, ["id"], [TEXT], native=False)
+
+
+def test_a_wrong_integer_is_named(tmp_path: Path) -> None:
+    path = made(tmp_path / "d", [(1, 5), (2, "five " * 20), (3, None)])
+    found = "found " + repr(("five " * 20)[:40])
+    with opened(path) as database:
+        with pytest.raises(errors.FormatError) as failed:
+            database.integers(TABLE, ["id", TEXT])
+        assert (
+            f"{path}: expected an integer in column {TEXT!r} of the table {TABLE}, {found}"
+            == str(failed.value)
+        )
+        with pytest.raises(errors.FormatError, match="found 'None'"):
+            database.integers(TABLE, ["id", TEXT], only=("id", [1, 3]))
+        assert [c.tolist() for c in database.integers(TABLE, [TEXT, "id"], only=("id", [1]))] == [
+            [5],
+            [1],
+        ]
+        optional = database.integers(TABLE, ["id"], [TEXT, "no"], absent=-3, only=("id", [3, 1]))
+        assert [c.tolist() for c in optional] == [[1, 3], [5, -3], [-3, -3]]
+        with pytest.raises(errors.FormatError, match=f"the table {TABLE} has no column 'no'"):
+            database.integers(TABLE, ["no"])
+        assert [len(column) for column in database.integers("none", ["a"], ["b", "c"])] == [0, 0, 0]
+
+
+def test_compressed_and_streamed_databases_are_copied_and_the_copy_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(tmp_path / "d", [(1, "one")])
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    (tmp_path / "d.gz").write_bytes(gzip.compress(path.read_bytes()))
+    for file, copied in ((path, 0), (tmp_path / "d.gz", 1), (io.BytesIO(path.read_bytes()), 1)):
+        with opened(file) as database:
+            assert len(list(copies.iterdir())) == copied
+            assert database.strings(TABLE, "id", TEXT) == {1: "one"}
+            assert database.integers(TABLE, ["id"], native=True)[0].tolist() == [1]
+        assert not list(copies.iterdir())
+    bad = io.BytesIO(path.read_bytes()[:100] + bytes(4000))
+    with pytest.raises(errors.FormatError, match="damaged SQLite database"), opened(bad):
+        pass
+    assert not list(copies.iterdir())

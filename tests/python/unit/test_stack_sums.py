@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collapsed stacks of the columns of a list: each event a line, or each stack one with the sum if that is too much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_events import event
+
+from fastprof import errors
+from fastprof.exporters import stacks
+from fastprof.exporters.stacks import collapsed_stacks
+from fastprof.model.table import CodedColumn, EventTable, Site
+from fastprof.views import EventList
+
+STACKS = [
+    ["leaf", "mid", "root"],
+    ["leaf", "mid", "root"],
+    ["other; x"],
+    None,
+    ["short", "root"],
+    [],
+]
+LASTING_NS = [2_000, 3_900, 5_000, 7_000, 999, 1_000]
+
+
+def listed() -> EventList:
+    starts = np.arange(len(STACKS)) * 10_000
+    table = EventTable(
+        {"start_ns": starts, "end_ns": starts + np.array(LASTING_NS), "site": [0] * len(STACKS)},
+        sites=[Site("a")], coded={"stack": CodedColumn.encode(STACKS)},
+    )  # fmt: skip
+    return EventList.from_table(table)
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        (2 * 13 + 8, ["root;mid;leaf 2", "root;mid;leaf 3", "other__x 5"]),
+        (2 * 13 + 7, ["root;mid;leaf 5", "other__x 5"]),
+        (0, ["root;mid;leaf 5", "other__x 5"]),
+    ],
+)
+def test_stacks_are_summed_if_there_is_too_much_text(
+    monkeypatch: pytest.MonkeyPatch, most: int, expected: list[str]
+) -> None:
+    monkeypatch.setattr(stacks, "_MAX_CHARS", most)
+    assert list(collapsed_stacks(listed(), "self_cpu_time_total")) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "values"),
+    [
+        ("self_cpu_time_total", ["a 10", "b 20"]),
+        *(
+            (f"self_{device}_time_total", ["a 7", "b 3"])
+            for device in ("device", "cuda", "xpu", "privateuse1")
+        ),
+    ],
+)
+def test_lines_of_each_metric(metric: str, values: list[str]) -> None:
+    ops = [
+        event(name, start, start + length, use_device="xpu", stack=[name])
+        for name, start, length in (("a", 0, 10), ("b", 20, 20))
+    ]
+    ops[0].append_kernel("k", 0, 7.0)
+    ops[1].append_kernel("k", 0, 3.9)
+    assert list(collapsed_stacks(EventList(ops, use_device="xpu"), metric)) == values
+    assert list(collapsed_stacks(ops, metric)) == values  # one by one
+
+
+def test_unknown_metrics_list_the_known_ones() -> None:
+    with pytest.raises(errors.ValueError) as failed:
+        list(collapsed_stacks([], "cpu_time_total"))
+    known = "['self_cpu_time_total', 'self_cuda_time_total', 'self_xpu_time_total', 'self_privateuse1_time_total']"
+    assert str(failed.value) == f"unknown metric 'cpu_time_total'. metric should be one of: {known}"

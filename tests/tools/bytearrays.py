@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bytearray takes from the allocators of Python: CPython 3.13 changed the domain, 3.15 keeps the bytes apart."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["MORE_BYTES", "OF_BYTEARRAY"]
+
+# The domain of a bytearray's memory, and what is allocated there beyond its length.
+OF_BYTEARRAY = "python:mem" if (3, 13) <= sys.version_info < (3, 15) else "python:object"
+MORE_BYTES = sys.getsizeof(b"") if sys.version_info >= (3, 15) else 1
