@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cpp_test_map import CppTestMap
-from mutants import HARMFUL, PACKAGE, WORK, Mutant, TestMap, limit_s, run, run_tests
-from mutation_operators import cpp_edits, lines_of_functions
+from mutation_operators import Mutant, cpp_edits, lines_of_functions
+from mutation_runs import run, run_tests
+from mutation_test_map import TestMap, limit_s
+from mutation_tree import HARMFUL, PACKAGE, WORK
 
 __all__ = ["CppMutants"]
 

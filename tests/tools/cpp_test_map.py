@@ -43,7 +43,7 @@ class Program(NamedTuple):
 
 
 class CppTestMap:
-    """The test programs of tests/cpp/unit. tree: a copy of the repository; run: called like mutants.run()."""
+    """The test programs of tests/cpp/unit. tree: a copy of the repository; run: called like mutation_runs.run()."""
 
     def __init__(
         self, tree: Path, work: Path, compiler: str, run: Callable[..., int | None]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 __all__ = [
     "Edit",
+    "Mutant",
     "changes_python",
     "cpp_edits",
     "lines_of_functions",
@@ -43,6 +44,15 @@ class Edit(NamedTuple):
         new = source[first : self.start] + self.new + source[self.end : last]
         old_text, new_text = (b" ".join(text.split()).decode() for text in (old, new))
         return f"{old_text} => {new_text}"
+
+
+class Mutant(NamedTuple):
+    """An edit of a file of the tree. path: from the root; shown: what identifies it in a list."""
+
+    path: str
+    edit: Edit
+    line: int
+    shown: str
 
 
 _COMPARE = {

@@ -46,6 +46,8 @@ class EndWatch:
             os.set_blocking(pipe_end, False)
         self._woken, self._wake = OwnDescriptor(reader), OwnDescriptor(writer)
         self._gone = _thread.allocate_lock()
+        # Held while descriptors are closed or used by their numbers, which others get after that.
+        self._numbers = _thread.allocate_lock()
 
     def begin(self) -> None:
         """Start the thread; it is not listed by threading.enumerate()."""
@@ -59,18 +61,28 @@ class EndWatch:
 
     def pause(self) -> None:
         """End the thread and wait for it, which takes microseconds."""
-        if not (self._wake.is_ours() and self._woken.is_ours()):
-            return  # the program closed all descriptors: the thread stays as it is
-        os.write(self._wake.number, b"x")
+        with self._numbers:
+            if not (self._wake.is_ours() and self._woken.is_ours()):
+                return  # closed by our thread at its end, or by the program: then the thread stays as it is
+            os.write(self._wake.number, b"x")
         if self._gone.acquire(timeout=1):
             self._gone.release()
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._woken.number, 16)
+        with self._numbers, contextlib.suppress(BlockingIOError):
+            if (
+                self._woken.is_ours()
+            ):  # otherwise the thread saw the end of the profile before it woke
+                os.read(self._woken.number, 16)
 
     def close(self) -> None:
         """Close the descriptors: on the thread at its end, or in a forked child, where the thread does not exist."""
-        for descriptor in (self._end, self._woken, self._wake):
-            descriptor.close()
+        # A limit, because a child inherits the lock as it is when pause() waits in vain for the thread.
+        held = self._numbers.acquire(timeout=1)
+        try:
+            for descriptor in (self._end, self._woken, self._wake):
+                descriptor.close()
+        finally:
+            if held:
+                self._numbers.release()
 
     def _wait(self) -> None:
         try:

@@ -56,6 +56,7 @@ def profile() -> Iterator[Profile]:
     if made.writer >= 0:
         made.watch.pause()
         made.end()
+    assert made.watch._gone.acquire(timeout=60)
     made.watch.close()
 
 
@@ -115,6 +116,60 @@ def test_no_thread_is_there_during_a_pause(profile: Profile) -> None:
     assert not profile.over.is_set()
     profile.watch.begin()
     assert profile.over.wait(60)
+
+
+def test_a_pause_during_the_end_leaves_the_programs_files_alone(tmp_path: Path) -> None:
+    """The thread closes its descriptors while pause() waits for it; the program's next files get their numbers."""
+    reader, writer = os.pipe()
+    ending, files = threading.Event(), list[int]()
+
+    def close_and_open() -> None:
+        close()
+        (tmp_path / "input").write_text("of the program")
+        files.extend(os.open(tmp_path / "input", os.O_RDWR) for _ in range(3))
+
+    def ended() -> None:
+        ending.set()
+        assert eventually(lambda: select.select([watch._woken.number], [], [], 0)[0])
+
+    watch = EndWatch(OwnDescriptor(reader), ended)
+    close, watch.close = watch.close, close_and_open  # type: ignore[method-assign]
+    own = {watch._end.number, watch._woken.number, watch._wake.number}
+    watch.begin()
+    os.close(writer)
+    assert ending.wait(60)
+    watch.pause()
+    assert set(files) & own
+    assert [os.lseek(number, 0, os.SEEK_CUR) for number in files] == [0, 0, 0]
+    for number in files:
+        os.close(number)
+
+
+def test_a_close_on_two_threads_closes_nothing_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ours, closing = OwnDescriptor.is_ours, threading.Event()
+    program = threading.get_ident()
+
+    def slowly(descriptor: OwnDescriptor) -> bool:
+        found = is_ours(descriptor)
+        if threading.get_ident() != program and descriptor is watch._wake:
+            closing.set()
+            time.sleep(0.1)
+        return found
+
+    reader, writer = os.pipe()
+    watch = EndWatch(OwnDescriptor(reader), lambda: None)
+    monkeypatch.setattr(OwnDescriptor, "is_ours", slowly)
+    os.close(writer)
+    watch.begin()
+    assert closing.wait(60)
+    watch.close()
+    (tmp_path / "other").touch()
+    others = [os.open(tmp_path / "other", os.O_RDONLY) for _ in range(4)]
+    assert watch._gone.acquire(timeout=60)
+    for number in others:
+        os.close(number)
 
 
 def test_signals_are_for_the_programs_threads(profile: Profile) -> None:
