@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of Python stacks: see python_stack.hpp.
 #include "bindings/python_stack.hpp"
 
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -17,8 +14,9 @@
 #include "adapters/torch/ops/stack_capture.hpp"
 #include "bindings/native_frames.hpp"
 #include "bindings/op_stack.hpp"
-#include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
+#include "bindings/stack_table.hpp"
+#include "bindings/stack_text.hpp"
 #include "fastprof/capture/row_details.hpp"
 #include "fastprof/payload/native_stack/join_stacks.hpp"
 #include "fastprof/payload/native_stack/unwind_cache.hpp"
@@ -29,152 +27,9 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 using python_adapter::is_python_finalizing;
-
-using python_adapter::python_frame_line;
 using python_adapter::walk_python_frames;
 
 namespace {
-
-struct KnownStack {
-  uint64_t hash;
-  uint32_t first;  // index in Stacks::frames
-  uint32_t count;
-};
-
-// Hash table over `known` with open addressing. An id is the generation << 32 | (index + 1), so
-// that an id of an earlier generation is never mistaken for a current one.
-struct Stacks {
-  std::vector<PythonFrame> frames;  // strong references to the code objects
-  std::vector<KnownStack> known;
-  std::vector<uint32_t> slots;  // index + 1, 0: free; size a power of two, at most half full
-};
-
-// A native frame in the table has no code object, and its return address as offset.
-PythonFrame native_frame(uint64_t return_address) noexcept {
-  return {nullptr, static_cast<intptr_t>(return_address)};
-}
-uint64_t return_address_of(const PythonFrame& frame) noexcept {
-  return static_cast<uint64_t>(frame.offset);
-}
-
-constexpr size_t kMaxStacks = size_t{1} << 20;
-uint64_t generation = 0;  // written under StackLock, read without it (relaxed)
-
-Stacks& stacks() {
-  static Stacks& all = *new Stacks;
-  return all;
-}
-
-// Held only for lookups and changes, never while running Python or waiting for the GIL, because
-// threads take it with and without the GIL.
-struct StackLock {
-  static std::mutex& mutex() {
-    static std::mutex& only = *new std::mutex;
-    return only;
-  }
-  std::lock_guard<std::mutex> hold{mutex()};
-};
-
-// Sums an independent hash of each frame, so that the frames are mixed in parallel.
-uint64_t hash_frames(const PythonFrame* frames, uint32_t count) noexcept {
-  uint64_t sum = count;
-  uint64_t place = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    place += 0x9E3779B97F4A7C15u;
-    const uint64_t offset = static_cast<uint64_t>(frames[i].offset) * 0xA0761D6478BD642Fu;
-    const uint64_t mixed =
-        ((reinterpret_cast<uintptr_t>(frames[i].code) ^ offset) + place) * 0xD6E8FEB86659FD93u;
-    sum += mixed ^ mixed >> 32;
-  }
-  const uint64_t h = (sum ^ sum >> 32) * 0xE7037ED1A0B428DBu;
-  return h ^ h >> 29;
-}
-
-void grow(Stacks& all) {
-  std::vector<uint32_t> slots(std::max<size_t>(1024, all.slots.size() * 4), 0);
-  for (size_t k = 0; k < all.known.size(); ++k) {
-    size_t i = all.known[k].hash;
-    while (slots[i & (slots.size() - 1)] != 0) ++i;
-    slots[i & (slots.size() - 1)] = static_cast<uint32_t>(k + 1);
-  }
-  all.slots.swap(slots);
-}
-
-std::string frame_text(const PythonFrame& frame) {
-  if (frame.code == nullptr) return native_frame_text(return_address_of(frame));
-  auto* code = reinterpret_cast<PyCodeObject*>(frame.code);
-  std::string storage, text;
-  std::string_view bytes;
-  if (name_bytes(code->co_filename, storage, bytes)) text.append(bytes);
-  text += '(' + std::to_string(python_frame_line(frame)) + "): ";
-  if (name_bytes(code->co_name, storage, bytes)) text.append(bytes);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-// Returns the id of a known stack, else 0. Requires StackLock.
-uint64_t find_known(const Stacks& all, uint64_t hash, const PythonFrame* frames,
-                    uint32_t count) noexcept {
-  if (all.slots.empty()) return 0;
-  for (size_t i = hash;; ++i) {
-    const uint32_t index = all.slots[i & (all.slots.size() - 1)];
-    if (index == 0) return 0;
-    const KnownStack& stack = all.known[index - 1];
-    if (stack.hash != hash || stack.count != count) continue;
-    const PythonFrame* at = all.frames.data() + stack.first;
-    if (std::equal(frames, frames + count, at, [](const PythonFrame& a, const PythonFrame& b) {
-          return a.code == b.code && a.offset == b.offset;
-        }))
-      return generation << 32 | index;
-  }
-}
-
-// Returns the frames of a stack, borrowed until release_python_stacks. Empty for an id of another
-// generation.
-std::vector<PythonFrame> frames_of(uint64_t id) {
-  const StackLock lock;
-  const Stacks& all = stacks();
-  const uint64_t index = id & 0xFFFFFFFFu;
-  if (id >> 32 != generation || index == 0 || index > all.known.size()) return {};
-  const KnownStack& stack = all.known[index - 1];
-  const auto first = all.frames.begin() + stack.first;
-  return {first, first + stack.count};
-}
-
-// The file passed to leave_out_frames_of(); initially empty. Never freed: threads read it during
-// finalization.
-std::string& own_file() {
-  static auto* file = new std::string;
-  return *file;
-}
-
-// Returns whether a frame belongs to a decorator's wrapper and not to the program. Compares the
-// file, which code generated by Dynamo keeps.
-bool is_own_frame(const PythonFrame& frame) {
-  if (frame.code == nullptr) return false;
-  std::string storage;
-  std::string_view file;
-  if (!name_bytes(reinterpret_cast<PyCodeObject*>(frame.code)->co_filename, storage, file)) {
-    PyErr_Clear();
-    return false;
-  }
-  return file == own_file() && !file.empty();
-}
-
-// Returns the text of a stack: a line for each frame. Requires the GIL if there are Python frames.
-std::string stack_text(const PythonFrame* frames, size_t count) {
-  std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    const bool native = frames[i].code == nullptr;
-    if (text.empty() && !native && is_own_frame(frames[i])) continue;
-    const std::string frame = frame_text(frames[i]);
-    if (text.empty() && native && torch_adapter::is_observing_function(frame)) continue;
-    if (!text.empty()) text += '\n';
-    text += frame;
-  }
-  return text;
-}
 
 bool has_python_frames(const PythonFrame* frames, size_t count) noexcept {
   return std::any_of(frames, frames + count,
@@ -201,27 +56,20 @@ void write_to_file(uint64_t id, const PythonFrame* frames, size_t count) noexcep
 // Adds a stack unless it is there, and returns its id; 0 if it cannot be kept. Requires the GIL if
 // there are Python frames.
 uint64_t add_to_table(const PythonFrame* frames, uint32_t count, bool* fresh) noexcept {
-  const uint64_t hash = hash_frames(frames, count);
-  const StackLock lock;
-  Stacks& all = stacks();
+  const uint64_t hash = StackTable::hash(frames, count);
+  StackTable& table = stack_table();
+  const std::lock_guard<std::mutex> hold(table.lock());
   // Since the lookup, another thread may have added the stack, or the last session may have ended.
-  if (const uint64_t known = find_known(all, hash, frames, count)) return known;
-  if (python_stack_sessions == 0 || all.known.size() >= kMaxStacks) return 0;
-  try {
-    if (all.known.size() * 2 >= all.slots.size()) grow(all);
-    const auto first = static_cast<uint32_t>(all.frames.size());
-    all.frames.insert(all.frames.end(), frames, frames + count);
-    all.known.push_back({hash, first, count});
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-  for (uint32_t i = 0; i < count; ++i) Py_XINCREF(frames[i].code);
-  size_t i = hash;
-  while (all.slots[i & (all.slots.size() - 1)] != 0) ++i;
-  const auto index = static_cast<uint32_t>(all.known.size());
-  all.slots[i & (all.slots.size() - 1)] = index;
-  *fresh = true;
-  return generation << 32 | index;
+  if (const uint64_t known = table.find(hash, frames, count)) return known;
+  if (python_stack_sessions == 0) return 0;
+  const uint64_t id = table.add(hash, frames, count);
+  *fresh = id != 0;
+  return id;
+}
+
+std::vector<PythonFrame> frames_of(uint64_t id) {
+  const std::lock_guard<std::mutex> hold(stack_table().lock());
+  return stack_table().frames_of(id);
 }
 
 // Turns stack blocks whose text is gone (`gone` by string index) into blocks of type nothing.
@@ -293,9 +141,9 @@ uint64_t capture_joined_stack(const void* caller) noexcept {
 }
 
 uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
-  const uint64_t hash = hash_frames(frames, count);
-  const StackLock lock;
-  return find_known(stacks(), hash, frames, count);
+  const uint64_t hash = StackTable::hash(frames, count);
+  const std::lock_guard<std::mutex> hold(stack_table().lock());
+  return stack_table().find(hash, frames, count);
 }
 
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
@@ -309,9 +157,9 @@ void write_stacks_to_file() noexcept {
   uint64_t first_id = 0;
   size_t known = 0;
   {
-    const StackLock lock;
-    first_id = generation << 32 | 1;
-    known = stacks().known.size();
+    const std::lock_guard<std::mutex> hold(stack_table().lock());
+    first_id = stack_table().first_id();
+    known = stack_table().size();
   }
   try {
     for (size_t i = 0; i < known; ++i) {
@@ -325,8 +173,8 @@ void write_stacks_to_file() noexcept {
 void resolve_frames_of_stacks() {
   std::vector<uint64_t> addresses;
   {
-    const StackLock lock;
-    for (const PythonFrame& frame : stacks().frames)
+    const std::lock_guard<std::mutex> hold(stack_table().lock());
+    for (const PythonFrame& frame : stack_table().frames())
       if (frame.code == nullptr) addresses.push_back(return_address_of(frame));
   }
   std::sort(addresses.begin(), addresses.end());
@@ -335,7 +183,7 @@ void resolve_frames_of_stacks() {
 }
 
 bool is_known_python_stack(uint64_t id) noexcept {
-  return id != 0 && id >> 32 == load_relaxed(&generation);
+  return id != 0 && stack_table().is_current(id);
 }
 
 void resolve_python_stacks(Capture& capture, bool wanted) {
@@ -365,10 +213,6 @@ void append_python_stack(std::vector<std::string>* frames) {
   PyGILState_Release(gil);
 }
 
-void leave_out_frames_of(std::string_view file) {
-  own_file() = file;
-}
-
 void want_python_stacks(bool native) {
   if (native) {
     find_own_code();
@@ -376,7 +220,7 @@ void want_python_stacks(bool native) {
     uint64_t (*const provider)(const void*) = &capture_joined_stack;
     store_release(&state()->joined_stack, provider);
   }
-  const StackLock lock;
+  const std::lock_guard<std::mutex> hold(stack_table().lock());
   store_relaxed(&python_stack_sessions, python_stack_sessions + 1);
   if (native) store_relaxed(&joined_stack_sessions, joined_stack_sessions + 1);
   torch_adapter::capture_stacks_with(joined_stack_sessions == 0 ? &capture_op_stack : nullptr);
@@ -385,17 +229,14 @@ void want_python_stacks(bool native) {
 void release_python_stacks(bool native) {
   std::vector<PythonFrame> released;
   {
-    const StackLock lock;
+    const std::lock_guard<std::mutex> hold(stack_table().lock());
     if (python_stack_sessions == 0) return;
     store_relaxed(&python_stack_sessions, python_stack_sessions - 1);
     if (native) store_relaxed(&joined_stack_sessions, joined_stack_sessions - 1);
     const bool python_only = python_stack_sessions != 0 && joined_stack_sessions == 0;
     torch_adapter::capture_stacks_with(python_only ? &capture_op_stack : nullptr);
     if (python_stack_sessions != 0) return;
-    Stacks& all = stacks();
-    released.swap(all.frames);
-    all = Stacks{};
-    store_relaxed(&generation, generation + 1);
+    released = stack_table().clear();
   }
   release_native_frames();
   // Last, because releasing code objects may run other code.
@@ -403,8 +244,7 @@ void release_python_stacks(bool native) {
 }
 
 void forget_python_stacks_in_child() {
-  // Another thread of the parent may have held it.
-  new (&StackLock::mutex()) std::mutex;
+  stack_table().renew_lock();
   if (python_stack_sessions == 0) return;
   forget_native_frames_in_child();
   store_relaxed(&python_stack_sessions, 1u);

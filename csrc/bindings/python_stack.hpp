@@ -57,10 +57,6 @@ void resolve_python_stacks(Capture& capture, bool wanted);
 // function"; nothing on a thread that runs no Python. Takes the GIL if it is not held.
 void append_python_stack(std::vector<std::string>* frames);
 
-// Omits the innermost frames of a stack that are in this file (co_filename): wrapper functions of
-// decorators. Call once, before a function is decorated. Requires the GIL.
-void leave_out_frames_of(std::string_view file);
-
 // Counts sessions with stacks: want adds one; release removes one and, at 0, frees the stacks.
 // native: with native frames. While any session requests native frames, all stacks have them, and
 // come from the leader's begin of a range (State::joined_stack) instead of from the callers of

@@ -7,6 +7,7 @@
 #include "bindings/range_entry.hpp"
 #include "bindings/range_type.hpp"
 #include "bindings/register.hpp"
+#include "bindings/stack_text.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/recorder/hot_path/range_args.hpp"

@@ -13,67 +13,26 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda/activity_kinds.hpp"
+#include "backends/cuda/cupti_subscription.hpp"
 #include "backends/cuda/queue_names.hpp"
 #include "backends/cuda/record_reader.hpp"
 #include "core/named_objects.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/leader/attach.hpp"
-#include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace devices {
 namespace {
 
-using cupti::ActivityBuffers;
-using cupti::CuptiLibrary;
 using cupti::SharedBuffer;
 namespace listed = cupti::listed;
-namespace kind = cupti::kind;
-namespace result = cupti::result;
 
 // Bound of the records that have not been read yet, in bytes: FASTPROF_CUPTI_MAX_BYTES, or 1 GB.
 uint64_t max_bytes() {
   const char* const text = std::getenv("FASTPROF_CUPTI_MAX_BYTES");
   const uint64_t chosen = text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
   return chosen != 0 ? chosen : uint64_t{1} << 30;
-}
-
-// Trace types and the `listed` bits that they request. User annotations are derived from the work
-// of a range.
-constexpr std::pair<const char*, uint32_t> kTypes[] = {
-    {"kernel", listed::kernel},        {"concurrent_kernel", listed::kernel},
-    {"gpu_memcpy", listed::memcpy},    {"gpu_memset", listed::memset},
-    {"cuda_runtime", listed::runtime}, {"cuda_driver", listed::driver},
-    {"cuda_sync", listed::sync},       {"overhead", listed::overhead},
-    {"gpu_memory", listed::memory},    {"unified_memory", listed::unified_memory}};
-constexpr const char* kAnnotation = "gpu_user_annotation";
-
-// CUPTI's kinds of records and their `listed` bits.
-constexpr std::pair<uint32_t, uint32_t> kKinds[] = {
-    {kind::concurrent_kernel, listed::kernel}, {kind::memcpy, listed::memcpy},
-    {kind::memcpy2, listed::memcpy},           {kind::memset, listed::memset},
-    {kind::runtime, listed::runtime},          {kind::driver, listed::driver},
-    {kind::synchronization, listed::sync},     {kind::cuda_event, listed::sync},
-    {kind::overhead, listed::overhead},        {kind::marker, listed::marker},
-    {kind::marker_data, listed::marker},       {kind::memory2, listed::memory},
-    {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory}};
-
-bool annotates(const std::vector<std::string>& types) {
-  return std::find(types.begin(), types.end(), kAnnotation) != types.end();
-}
-
-uint32_t kinds_of(const std::vector<std::string>& types) {
-  uint32_t kinds = 0;
-  for (const std::string& type : types)
-    for (const auto& [name, bit] : kTypes)
-      if (type == name) kinds |= bit;
-  if (annotates(types) && (kinds & (listed::kernel | listed::memcpy | listed::memset)) == 0)
-    kinds |= listed::kernel;
-  // The launching call links work to the range that contains it, so calls are needed as well.
-  if ((kinds & (listed::kernel | listed::memcpy | listed::memset)) != 0)
-    kinds |= listed::runtime | listed::driver;
-  return kinds;
 }
 
 // Whether NVTX hands the program's ranges to CUPTI, which makes markers of them. Each copy of NVTX
@@ -86,9 +45,7 @@ bool nvtx_reaches_cupti() {
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(std::vector<std::string> libraries)
-      : libraries_(std::move(libraries)), buffers_(max_bytes()) {
-    only_ = this;
-  }
+      : cupti_(std::move(libraries), max_bytes()) {}
 
   std::string name() const override { return "CUDA"; }
 
@@ -97,8 +54,8 @@ class CudaBackend final : public DeviceBackend {
     const std::lock_guard<std::mutex> hold(lock_);
     if (!collections_.empty()) return {};
     std::string reason;
-    if (!subscribe(reason)) return reason;
-    unsubscribe();
+    if (!cupti_.begin(reason)) return reason;
+    cupti_.end();
     return {};
   }
 
@@ -106,19 +63,19 @@ class CudaBackend final : public DeviceBackend {
     if (in_forked_child()) raise<UnavailableError>(kForked);
     const std::lock_guard<std::mutex> hold(lock_);
     std::string reason;
-    if (collections_.empty() && !subscribe(reason))
+    if (collections_.empty() && !cupti_.begin(reason))
       raise<UnavailableError>("work on CUDA devices cannot be collected: " + reason);
     deliver();  // what was recorded before belongs to the other collections
     Collection collection;
-    collection.kinds = kinds_of(request.types);
+    collection.kinds = cupti::kinds_of(request.types);
     if ((collection.kinds & listed::runtime) != 0 && nvtx_reaches_cupti())
       collection.kinds |= listed::marker;
-    collection.annotates = annotates(request.types);
-    collection.dropped_before = count_dropped();
-    collection.refused_before = count_refused();
-    collection.begin = clocks();
+    collection.annotates = cupti::annotates(request.types);
+    collection.dropped_before = cupti_.count_dropped();
+    collection.refused_before = cupti_.count_refused();
+    collection.begin = cupti_.clocks();
     collection.begin_ns = platform::monotonic_ns();
-    enable(collection);
+    cupti_.enable(collection.kinds, collection.problems);
     const uint64_t number = ++last_;
     collections_.emplace(number, std::move(collection));
     return number;
@@ -132,18 +89,17 @@ class CudaBackend final : public DeviceBackend {
       const auto at = collections_.find(number);
       if (at == collections_.end())
         raise<StateError>("this collection of CUDA activities has ended already");
-      // Complete the driver's work first: records of unfinished work are not in any buffer.
-      if (library_->context_synchronize != nullptr) library_->context_synchronize();
-      check(library_->flush_all(cupti::kFlushForced), "the records could not be flushed", problems);
+      cupti_.synchronize();
+      flush(true, problems);
       deliver();
-      if (!kernel_thread_ids_)
+      if (!cupti_.has_kernel_thread_ids())
         problems.push_back(
             "CUPTI does not number threads as the kernel does: work is not linked to ranges");
       take_portion(at->second, portion);
       problems.insert(problems.end(), at->second.problems.begin(), at->second.problems.end());
       collections_.erase(at);
       if (collections_.empty()) {
-        unsubscribe();
+        cupti_.end();
       } else {
         disable_unused();
       }
@@ -160,7 +116,7 @@ class CudaBackend final : public DeviceBackend {
       if (at == collections_.end()) return {};
       // Not forced: a buffer with an incomplete record stays with CUPTI; a forced flush would lose
       // the record.
-      check(library_->flush_all(0), "the records could not be flushed", problems);
+      flush(false, problems);
       deliver();
       take_portion(at->second, portion);
     }
@@ -175,15 +131,15 @@ class CudaBackend final : public DeviceBackend {
     if (in_forked_child()) return false;
     const std::lock_guard<std::mutex> hold(lock_);
     const auto at = collections_.find(number);
-    return at != collections_.end() && count_refused() != at->second.refused_before;
+    return at != collections_.end() && cupti_.count_refused() != at->second.refused_before;
   }
 
   void abandon(uint64_t number) noexcept override {
     if (in_forked_child()) return;
     const std::lock_guard<std::mutex> hold(lock_);
     if (collections_.erase(number) == 0 || !collections_.empty()) return;
-    library_->flush_all(cupti::kFlushForced);
-    unsubscribe();
+    cupti_.flush(true);
+    cupti_.end();
   }
 
  private:
@@ -215,14 +171,14 @@ class CudaBackend final : public DeviceBackend {
     portion.earlier = collection.earlier;
     portion.kinds = collection.kinds;
     portion.annotates = collection.annotates;
-    portion.own_clock = own_clock_;
+    portion.own_clock = cupti_.has_own_clock();
     portion.begin = collection.begin;
-    portion.until = clocks();
+    portion.until = cupti_.clocks();
     const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
     if (elapsed > 0)
       portion.ticks_per_ns =
           static_cast<double>(portion.until.ticks - portion.begin.ticks) / elapsed;
-    const uint64_t dropped = count_dropped(), refused = count_refused();
+    const uint64_t dropped = cupti_.count_dropped(), refused = cupti_.count_refused();
     portion.dropped = dropped - std::exchange(collection.dropped_before, dropped);
     portion.refused = refused - std::exchange(collection.refused_before, refused);
   }
@@ -232,7 +188,7 @@ class CudaBackend final : public DeviceBackend {
     const ClockLine clock =
         portion.own_clock ? ClockLine()
                           : ClockLine::between(portion.begin, portion.until, portion.ticks_per_ns);
-    cupti::RecordReader reader(*library_, clock, portion.ticks_per_ns, portion.kinds);
+    cupti::RecordReader reader(cupti_.library(), clock, portion.ticks_per_ns, portion.kinds);
     reader.follow(portion.earlier);
     for (const SharedBuffer& buffer : portion.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
@@ -264,153 +220,26 @@ class CudaBackend final : public DeviceBackend {
   static constexpr const char* kForked =
       "CUDA cannot be used in a forked child: start the child with the method spawn";
 
-  // CUPTI's buffer callbacks have no user argument.
-  static inline CudaBackend* only_ = nullptr;
-
-  // CUPTI calls these on its own threads. They only pass buffers on, and take no lock that is held
-  // while CUPTI is called.
-  static void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
-    *buffer = ActivityBuffers::request();
-    *size = *buffer != nullptr ? ActivityBuffers::kBufferBytes : 0;
-    *max_records = 0;  // as many as fit
-  }
-  static void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
-    CudaBackend* const backend = only_;
-    std::unique_ptr<uint8_t, cupti::FreeMemory> memory(buffer);
-    if (backend->buffers_.complete(memory, valid_bytes)) return;
-    uint64_t records = 0;
-    cupti::Record* record = nullptr;
-    while (backend->library_->next_record(memory.get(), valid_bytes, &record) == result::success)
-      ++records;
-    __atomic_fetch_add(&backend->refused_, records, __ATOMIC_RELAXED);
-  }
-  static uint64_t timestamp() { return ticks(state()); }
-  static void on_callback(void*, uint32_t, uint32_t, const void*) {}
-
-  ClockReading clocks() const {
-    return read_both_clocks([this] {
-      uint64_t theirs = 0;
-      if (!own_clock_) library_->timestamp(&theirs);
-      return theirs;
-    });
-  }
-
-  // Returns whether CUPTI accepts this process as its client; only subscribing shows whether
-  // another tool uses it. Sets `reason` otherwise.
-  bool subscribe(std::string& reason) {
-    library_ = cupti::load_cupti(libraries_, reason);
-    if (library_ == nullptr) return false;
-    const cupti::Result code = library_->subscribe(&subscriber_, &on_callback, nullptr);
-    if (code == result::success) {
-      own_clock_ = library_->register_timestamp != nullptr &&
-                   library_->register_timestamp(&timestamp) == result::success;
-      kernel_thread_ids_ = library_->set_thread_id_type != nullptr &&
-                           library_->set_thread_id_type(cupti::kThreadIdSystem) == result::success;
-      const cupti::Result registered =
-          library_->register_callbacks(&request_buffer, &complete_buffer);
-      if (registered == result::success) return true;
-      reason = "CUPTI refused its buffers: " + library_->text_of(registered);
-      library_->unsubscribe(subscriber_);
-      return false;
-    }
-    if (code == result::multiple_subscribers || code == result::max_limit_reached)
-      reason =
-          "another tool uses CUPTI in this process (Nsight, torch.profiler or the like), and it "
-          "accepts one: end that first";
-    else if (code == result::insufficient_privileges)
-      reason =
-          "this user may not profile the GPU: see NVIDIA's page on ERR_NVGPUCTRPERM, or run as "
-          "root";
-    else if (code == result::not_initialized || code == result::unknown)
-      reason =
-          "there is no CUDA driver or no GPU here (CUPTI answers " + library_->text_of(code) + ")";
-    else
-      reason = "CUPTI answers " + library_->text_of(code);
-    return false;
-  }
-
-  void unsubscribe() {
-    for (const auto& [activity, bit] : kKinds)
-      if ((enabled_ & bit) != 0) library_->disable(activity);
-    enabled_ = 0;
-    library_->unsubscribe(subscriber_);
-    subscriber_ = nullptr;
-    buffers_.take();
-  }
-
-  void enable(Collection& collection) {
-    const uint32_t kinds = collection.kinds;
-    if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(collection);
-    for (const auto& [activity, bit] : kKinds) {
-      if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
-      const cupti::Result code = library_->enable(activity);
-      // Older versions reject some kinds. These two are in all versions.
-      if (activity == kind::concurrent_kernel)
-        check(code, "kernels are not recorded", collection.problems);
-      if (activity == kind::runtime)
-        check(code, "calls of the runtime are not recorded", collection.problems);
-    }
-    enabled_ |= kinds;
-  }
-
-  // Selects the counters of managed memory, which many devices and systems lack.
-  void configure_unified_memory(Collection& collection) {
-    constexpr uint32_t counters[] = {cupti::unified::htod,           cupti::unified::dtoh,
-                                     cupti::unified::cpu_page_fault, cupti::unified::gpu_page_fault,
-                                     cupti::unified::thrashing,      cupti::unified::throttling,
-                                     cupti::unified::remote_map,     cupti::unified::dtod};
-    std::vector<cupti::UnifiedMemoryConfig> chosen;
-    for (const uint32_t counter : counters)
-      chosen.push_back({cupti::unified::all_devices, counter, 0, 1});
-    const cupti::Result code = library_->configure_unified_memory == nullptr
-                                   ? result::invalid_parameter
-                                   : library_->configure_unified_memory(
-                                         chosen.data(), static_cast<uint32_t>(chosen.size()));
-    check(code, "managed memory is not observed", collection.problems);
+  void flush(bool forced, std::vector<std::string>& problems) {
+    cupti_.check(cupti_.flush(forced), "the records could not be flushed", problems);
   }
 
   void disable_unused() {
     uint32_t wanted = 0;
     for (const auto& [number, collection] : collections_) wanted |= collection.kinds;
-    for (const auto& [activity, bit] : kKinds)
-      if ((enabled_ & bit) != 0 && (wanted & bit) == 0) library_->disable(activity);
-    enabled_ &= wanted;
+    cupti_.disable_others(wanted);
   }
-
-  // Returns the number of records that CUPTI dropped for lack of a buffer, in this process so far.
-  // CUPTI counts from its last answer.
-  uint64_t count_dropped() {
-    size_t dropped = 0;
-    if (library_->dropped_records(nullptr, 0, &dropped) == result::success) dropped_ += dropped;
-    return dropped_;
-  }
-
-  // Returns the number of records refused because the bound was reached, in this process so far.
-  uint64_t count_refused() const noexcept { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
 
   // Passes the buffers filled since the last call to all collections.
   void deliver() {
-    for (const SharedBuffer& buffer : buffers_.take())
+    for (const SharedBuffer& buffer : cupti_.take())
       for (auto& [number, collection] : collections_) collection.buffers.push_back(buffer);
   }
 
-  void check(cupti::Result code, const char* what, std::vector<std::string>& problems) const {
-    if (code != result::success)
-      problems.push_back(std::string(what) + ": " + library_->text_of(code));
-  }
-
   std::mutex lock_;
-  const std::vector<std::string> libraries_;
-  ActivityBuffers buffers_;
+  cupti::CuptiSubscription cupti_;
   std::atomic<pid_t> pid_{0};  // of the process that uses CUPTI; 0: none yet
-  const CuptiLibrary* library_ = nullptr;
-  void* subscriber_ = nullptr;
-  uint32_t enabled_ = 0;
-  bool own_clock_ = false;          // CUPTI's timestamps come from timestamp()
-  bool kernel_thread_ids_ = false;  // CUPTI reports the kernel's thread ids
   uint64_t last_ = 0;
-  uint64_t dropped_ = 0;
-  uint64_t refused_ = 0;  // records for which there was no room; relaxed atomic
   std::map<uint64_t, Collection> collections_;
 };
 

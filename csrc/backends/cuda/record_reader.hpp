@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "backends/cuda/activity_buffers.hpp"
+#include "backends/cuda/activity_kinds.hpp"
 #include "backends/cuda/launch_text.hpp"
 #include "fastprof/session/activities.hpp"
 #include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
-
-// Kinds of records that a collection lists, as bits.
-namespace listed {
-constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime = 1u << 3,
-                   driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6, memory = 1u << 7,
-                   unified_memory = 1u << 8, marker = 1u << 9;
-}
 
 // A range or instant that the program has reported by NVTX, where NVTX's tool is CUPTI.
 struct Marker {
