@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -298,3 +300,27 @@ def test_the_same_columns_are_read_from_files(npu: Npu, tmp_path: Path) -> None:
         t.device_kind for t in prof.event_table.tracks
     ]
     assert {t.device_kind for t in loaded.tracks} == {"", "pynpu"}
+
+
+def test_a_child_forked_while_a_device_is_registered_can_register() -> None:
+    code = """
+import os, threading
+from fastprof.record import devices
+
+held, done = threading.Event(), threading.Event()
+def hold():
+    with devices._lock:
+        held.set()
+        done.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if devices._lock.acquire(timeout=5) else 1)
+done.set()
+thread.join()
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120, check=False)
+    assert done.returncode == 0

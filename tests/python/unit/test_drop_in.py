@@ -132,7 +132,10 @@ def test_steps_of_the_process() -> None:
     counts._step_dict["a"] += 2
     with pytest.warns(UserWarning, match="grew by 3"):
         KinetoStepTracker.increment_step("a")
-    assert KinetoStepTracker.current_step() == start + 5
+    counts._step_dict["a"] += 1
+    with pytest.warns(UserWarning, match="grew by 2"):
+        KinetoStepTracker.increment_step("a")
+    assert KinetoStepTracker.current_step() == start + 7
     assert KinetoStepTracker.erase_step_count("a") and not KinetoStepTracker.erase_step_count("a")
     KinetoStepTracker.erase_step_count("b")
     threads = [
@@ -143,7 +146,7 @@ def test_steps_of_the_process() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert KinetoStepTracker.current_step() == start + 2005
+    assert KinetoStepTracker.current_step() == start + 2007
     KinetoStepTracker.erase_step_count("c")
 
 

@@ -19,7 +19,7 @@ from annotation_doubles import injected, run_python
 
 import fastprof
 from fastprof import _paths, errors
-from fastprof.record import injection
+from fastprof.record import emitters, injection
 
 _EMITTED = """
 import json
@@ -329,3 +329,15 @@ def test_doctor_says_who_receives(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert found("NVTX")[0] and "read its markers" in found("NVTX")[1]
     monkeypatch.setenv(injection.NVTX_VARIABLE, "/nowhere/x.so")
     assert "does not exist" in found("NVTX")[1]
+
+
+def test_devices_are_waited_for_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[str] = []
+    monkeypatch.setattr(emitters, "_synchronize", lambda: waits.append("wait"))
+    monkeypatch.delenv(injection.NVTX_VARIABLE, raising=False)
+    with pytest.warns(UserWarning, match="no NVTX tool"), fastprof.emit_nvtx():
+        assert len(waits) == 1
+    assert len(waits) == 2
+    with fastprof.emit_nvtx(enabled=False):
+        pass
+    assert len(waits) == 2

@@ -15,6 +15,7 @@ import pytest
 
 import fastprof
 from fastprof import errors
+from fastprof.analysis import explain, memory_report
 from fastprof.analysis.memory_categories import CATEGORY_ORDER, Action, Category, MemoryProfile
 from fastprof.analysis.memory_categories.origins import (
     explain_peak,
@@ -232,6 +233,38 @@ def test_an_address_that_is_used_again_is_another_storage() -> None:
     profile = MemoryProfile(program.table())
     assert [(s.size_bytes, s.is_input) for s in profile.storages] == [(10, False), (30, True)]
     assert [e.action for e in profile.timeline] == [Action.CREATE, Action.DESTROY, Action.CREATE]
+
+
+def test_storages_of_no_bytes_are_made_and_freed() -> None:
+    program = Written()
+    program.memory(7, 0).memory(7, 30)
+    profile = MemoryProfile(program.table())
+    assert [(s.size_bytes, s.destroyed_ns) for s in profile.storages] == [(0, None), (30, None)]
+
+
+def test_the_raw_file_has_both_versions_of_a_change(tmp_path: Path) -> None:
+    program = Written()
+    with program("ProfilerStep#0", user=True):
+        program.op("aten::zeros", makes=7, size=10)
+        program.op("aten::add_", 7)
+    profile = MemoryProfile(program.table())
+    export_category_timeline(profile, tmp_path / "m.raw.json")
+    raw = json.loads((tmp_path / "m.raw.json").read_text())
+    number = {category: i for i, category in enumerate(CATEGORY_ORDER)}
+    before, after = (number[profile.category(0, version)] for version in (0, 1))
+    assert [entry[1:] for entry in raw if entry[1] == Action.INCREMENT_VERSION.value] == [
+        [Action.INCREMENT_VERSION.value, -10, before],
+        [Action.INCREMENT_VERSION.value, 10, after],
+    ]
+
+
+def test_explain_names_the_largest_category_of_the_peak() -> None:
+    events = EventList.from_table(train().table())
+    (peak,) = explain(events).memory
+    (device,) = memory_report(events).devices
+    largest = max((size, name) for name, size in device.categories.items())
+    assert len(device.categories) > 1 and max(device.categories) != largest[1]
+    assert f"; {100 * largest[0] / device.peak_bytes:.0f} % {largest[1]};" in peak.text
 
 
 def test_exported_files(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
 from fastprof.model.table import CodedColumn, EventFlag, EventTable, Site
 from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
+from fastprof.views.frame import EventFrame
 from fastprof.views.measures import EventViewError, device_metric_name
 from fastprof.views.render import SORT_KEYS, sorted_rows
 
@@ -493,3 +494,17 @@ def test_totals_of_averages_and_their_text() -> None:
     ):
         with pytest.raises(EventViewError, match=text):
             average.add(other)
+
+
+def test_flops_per_second_of_rows_without_time_are_zero() -> None:
+    events = EventList([event("a", 0, 1000, flops=2_000_000), event("b", 5, 5, flops=3)])
+    assert EventFrame.from_events(events).flops_per_s().tolist() == [2e9, 0.0]
+
+
+def test_a_child_of_the_first_row_is_not_at_the_top() -> None:
+    table = EventTable(
+        {"start_ns": [0, 10], "end_ns": [90, 20], "parent": [-1, 0], "site": [0, 1]},
+        sites=[Site("outer"), Site("inner")],
+    )
+    text = EventList.from_table(table).table(top_level_events_only=True)
+    assert "outer" in text and "inner" not in text
