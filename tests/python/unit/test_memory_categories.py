@@ -235,6 +235,19 @@ def test_an_address_that_is_used_again_is_another_storage() -> None:
     assert [e.action for e in profile.timeline] == [Action.CREATE, Action.DESTROY, Action.CREATE]
 
 
+@pytest.mark.parametrize(
+    ("inner", "is_gradient"), [("aten::detach", True), ("aten::add_", True), ("aten::neg", False)]
+)
+def test_gradients_are_kept_or_added_to(inner: str, is_gradient: bool) -> None:
+    program = Written()
+    with program("ProfilerStep#0", user=True):
+        program.op("aten::clone", makes=7)
+        with program("torch::autograd::AccumulateGrad", 7, backward=True):
+            program.op(inner, 7)
+    (found,) = categories_of(MemoryProfile(program.table()), 7)
+    assert (found is Category.GRADIENT) == is_gradient
+
+
 def test_storages_of_no_bytes_are_made_and_freed() -> None:
     program = Written()
     program.memory(7, 0).memory(7, 30)

@@ -151,13 +151,14 @@ def test_footer_reports_unfinished_and_dropped_events() -> None:
     table = EventTable(
         {"start_ns": [0, 10], "end_ns": [100, 20], "site": [0, 1], "parent": [-1, 0],
          "flags": [0, int(EventFlag.FINISHED)]},
-        sites=[Site("open"), Site("done")], dropped={"bound": 3, "clock": 1, "none": 0, "names": 8},
+        sites=[Site("open"), Site("done")], dropped={"bound": 3, "clock": 1, "none": 0, "names": 8, "ends": 2},
     )  # fmt: skip
     for events in (EventList.from_table(table), EventList.from_table(table).key_averages()):
         text = events.table()
         assert "Unfinished ranges: 1 (counted up to the end of the session)\n" in text
         assert "Dropped events: 4 (bound 3, clock 1)\n" in text
         assert "shared or cut at the bound of names: 8\n" in text
+        assert "Ends that found no room: 2 (shown as unfinished)\n" in text
     objects = EventList([event("a", 0, 1, finished=False)])
     assert "Unfinished ranges: 1" in objects.table()
 

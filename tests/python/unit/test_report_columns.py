@@ -161,6 +161,25 @@ def test_values_that_take_too_much_room_are_left_out(
     assert note in data.head["notes"]
 
 
+def test_labels_of_values(tmp_path: Path) -> None:
+    labels = {
+        "overload_name": "overload",
+        "input_shapes": "input shapes",
+        "input_dtypes": "input types",
+        "structured_input_strides": "input strides",
+        "concrete_inputs": "inputs",
+        "kwinputs": "arguments",
+        "module_hierarchy": "module",
+        "counters": "counters",
+        "activity_type": "activity",
+        "metadata_json": "arguments",
+    }
+    coded = {name: CodedColumn.encode([name]) for name in labels}
+    data = written(made([(0, 5, 0, 0)]).with_columns(coded=coded), tmp_path)
+    found = data.text("values")["columns"]
+    assert {column["name"]: column["label"] for column in found} == labels
+
+
 def test_marks_of_several_lanes(tmp_path: Path) -> None:
     """By lane, then by time, which decreases from one lane to the next."""
     kinds = {"kind": [int(EventKind.RANGE)] * 2 + [int(EventKind.MARK)] * 3}

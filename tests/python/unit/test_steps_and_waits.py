@@ -103,3 +103,11 @@ def test_only_outermost_waits_within_steps_count() -> None:
     assert [int(rows.start[row]) for row in thread.rows] == [10, 40]
     assert thread.meanwhile == "thread 12 ran inner"  # for 17 of the 18 ns that writer ran
     assert device.meanwhile == ""
+
+
+def test_garbage_collection_in_a_step_is_a_wait() -> None:
+    rows = rows_of(
+        ("step", 0, 100, 0), ("Python GC", 10, 30, 0), ("Python GC", 150, 190, 0),
+    )  # fmt: skip
+    (wait,) = find_waits(StepTimes(rows, "step"))
+    assert (wait.what, wait.rows.tolist(), wait.ns) == ("garbage collection", [1], 20)

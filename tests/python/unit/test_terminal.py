@@ -143,6 +143,16 @@ def test_force_color_reaches_a_pipe(trace: Path) -> None:
     assert "\x1b" not in tree and "title" in tree
 
 
+def test_a_report_of_memory_has_the_same_lines_in_colour(tmp_path: Path) -> None:
+    with fastprof.profile(profile_memory=True) as prof, fastprof.record_function("work"):
+        fastprof.report_memory_usage(64, 1 << 20)
+    path = tmp_path / "m.fastprof"
+    fastprof.save(prof.event_table, path)
+    plain = in_pipe("report", "--memory", path)
+    coloured = in_pipe("report", "--memory", path, FORCE_COLOR="1")
+    assert plain.count("\n") > 2 and ESCAPE.sub("", coloured) == plain
+
+
 def test_the_pager_gets_the_text_only_when_asked(trace: Path, tmp_path: Path) -> None:
     page = tmp_path / "page"
     pager = f"cat > '{page}'"
