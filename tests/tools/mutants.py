@@ -48,6 +48,7 @@ ELSEWHERE = (
     "python/fastprof/adapters/torch/",
     "python/fastprof/adapters/trio_tasks.py",
     "python/fastprof/cli/torch_check.py",
+    "python/fastprof/views/plot.py",
 )
 CONFIRM_LIMIT_S = 300  # for a test that failed with a mutant, run again without
 

@@ -318,7 +318,15 @@ def test_which_kernels_are_plain_products(kernel: str, is_found: bool) -> None:
 def test_patterns_refer_to_pages_of_pytorch() -> None:
     from fastprof.analysis.patterns import PATTERNS
 
-    urls = [pattern.url for pattern in PATTERNS if pattern.url]
-    assert urls and all(url.startswith("https://") for url in urls)
+    guide = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+    assert {pattern.url for pattern in PATTERNS} == {
+        "",
+        "https://pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-devices",
+        guide,
+        guide + "#create-tensors-directly-on-the-target-device",
+        guide + "#enable-async-data-loading-and-augmentation",
+        guide + "#disable-bias-for-convolutions-directly-followed-by-a-batch-norm",
+        guide + "#use-mixed-precision-and-amp",
+    }
     assert len({pattern.name for pattern in PATTERNS}) == len(PATTERNS)
     assert all(p.name.endswith(" Pattern") and p.description and p.gain for p in PATTERNS)

@@ -17,6 +17,7 @@ from trace_tables import ODD_NAMES
 import fastprof
 from fastprof import errors
 from fastprof.importers import json_stream
+from fastprof.importers.chrome_events import MARKS_PID
 from fastprof.importers.chrome_trace import read_chrome_trace
 from fastprof.importers.salvaged_gzip import SalvagedGzip
 from fastprof.importers.source import Source
@@ -159,6 +160,19 @@ def test_pairs_instants_counters_flows_memory(tmp_path: Path) -> None:
     site = table.sites[int(table.column("site")[memory_row])]
     assert (site.device_type, site.device_index) == (1, 2)
     assert table.metadata["skipped_events"] == {"end without begin": 1, "P": 1, "Trace": 1}
+
+
+def test_of_the_formats_own_marks_all_but_metadata_are_counted(tmp_path: Path) -> None:
+    """They repeat what the lists of the file's top level say."""
+    events = [
+        event("process_name", 0, ph="M", pid=MARKS_PID, args={"name": "marks"}),
+        event("mark", 1, ph="i", pid=MARKS_PID), event("mark", 2, ph="i", pid=MARKS_PID),
+        event("own", 3, 1),
+    ]  # fmt: skip
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"fastprof": {}, "traceEvents": events}))
+    table = fastprof.load(path)
+    assert names(table) == ["own"] and table.metadata["skipped_events"] == {"Trace": 2}
 
 
 def test_an_unknown_phase_is_counted_by_its_first_8_characters(tmp_path: Path) -> None:

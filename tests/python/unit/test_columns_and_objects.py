@@ -151,3 +151,13 @@ def test_columns_that_nothing_is_known_of_are_left_out() -> None:
             "name", "count", "cpu_time_total_us", "self_cpu_time_total_us", "node_id", "device_type",
             "is_async", "id", "thread", "start_us", "end_us", "parent",
         }  # fmt: skip
+
+
+def test_of_events_that_begin_together_the_longest_is_first() -> None:
+    """Also where it is not longer than an earlier event."""
+    table = EventTable(
+        {"start_ns": [0, 10, 10], "end_ns": [100, 20, 50], "site": [0, 1, 2], "track": [0, 1, 0]},
+        sites=[Site(name) for name in "abc"],
+        tracks=[Track(1), Track(2)],
+    )
+    assert [event.name for event in EventList.from_table(table)] == ["a", "c", "b"]

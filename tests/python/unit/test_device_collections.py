@@ -32,6 +32,10 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             happened.append(("end", self.name))
             return ["buffers were lost"] if self.name == "first" else []
 
+        def collect_so_far(self) -> list[str]:
+            happened.append(("so far", self.name))
+            return ["a buffer was lost", "another, too"] if self.name == "first" else []
+
         def abandon(self) -> None:
             happened.append(("abandon", self.name))
 
@@ -69,6 +73,20 @@ def test_collections_begin_end_and_are_handed_over(
     collections.end(session)  # type: ignore[arg-type]
     collections.abandon()
     assert log == [] and waits == [0, 1]  # nothing is left
+
+
+def test_activities_that_are_handed_over_while_the_session_runs(log: list[Any]) -> None:
+    session = SimpleNamespace(add_activities=lambda each: log.append(("added", each.name)))
+    collections = made(log)
+    collections.begin()
+    for _ in range(2):
+        log.clear()
+        collections.hand_over(session)  # type: ignore[arg-type]
+        assert log == [
+            ("so far", "first"), ("tell", "first", "a buffer was lost; another, too"), ("added", "first"),
+            ("so far", "second"), ("added", "second"),
+        ]  # fmt: skip
+    collections.abandon()
 
 
 def test_collections_that_are_abandoned(log: list[Any]) -> None:

@@ -298,6 +298,19 @@ def test_exported_files(tmp_path: Path) -> None:
     assert "ProfilerStep#0 &gt; aten::mul" in page
 
 
+@pytest.mark.parametrize("origins", [39, 40, 41, 45])
+def test_the_page_lists_forty_origins_of_the_peak(tmp_path: Path, origins: int) -> None:
+    program = Written()
+    with program("ProfilerStep#0", user=True):
+        for i in range(origins):
+            program.op(f"aten::op{i}", makes=100 + i, size=1000 + i)
+    export_category_timeline(MemoryProfile(program.table()), tmp_path / "m.html")
+    page = (tmp_path / "m.html").read_text()
+    assert len(re.findall(r"&gt; aten::op\d+", page)) == min(origins, 40)
+    more = f"<td>{origins - 40} more origins</td>"
+    assert (more in page) == ("more origins" in page) == (origins > 40)
+
+
 def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     plain = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("a")])
     with pytest.raises(errors.ValueError, match="profile_memory=True"):

@@ -77,6 +77,21 @@ def test_an_event_that_repeats_and_never_ends_is_unfinished(tmp_path: Path) -> N
     assert table.column("flags").tolist() == [0, 0, 0] and table.unfinished == 3
 
 
+def test_a_range_of_a_sequences_thread_ends_whoever_decodes_its_begin(tmp_path: Path) -> None:
+    """Plain events are read by the scanner, those with annotations are not."""
+    annotated = {
+        "debug_annotations": [{"name": "x", "dict_entries": [{"name": "y", "int_value": 1}]}]
+    }
+    packets = [state(thread_descriptor={"pid": 7, "tid": 71})]
+    for i, (begin, end) in enumerate([({}, {}), (annotated, {}), ({}, annotated), ({}, {})]):
+        packets.append(event(10 * i + 1, BEGIN, f"r{i}", sequence_flags=NEEDED, **begin))
+        packets.append(event(10 * i + 6, END, sequence_flags=NEEDED, **end))
+    table = load(tmp_path, encode_trace(packets))
+    assert table.unfinished == 0 and "skipped_events" not in table.metadata
+    found = table.column("end_ns") - table.column("start_ns")
+    assert found.tolist() == [5] * 4
+
+
 def test_what_was_remembered_is_forgotten_when_its_meaning_changes(tmp_path: Path) -> None:
     """Packets that differ only in their timestamp get another name, track or clock after a change of state."""
     begin = event(0, BEGIN, sequence_flags=NEEDED, name_iid=1)["track_event"]

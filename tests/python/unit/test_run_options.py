@@ -61,6 +61,18 @@ DEFAULTS: dict[str, Any] = {
             ["--calls", "--min-duration", "50"],
             {"python_calls": fastprof.CallFilter(min_duration_us=50)},
         ),
+        (
+            ["--with-stack", "--min-duration", "50"],
+            {"with_stack": True, "python_calls": fastprof.CallFilter(min_duration_us=50)},
+        ),
+        (
+            ["--native", "--min-duration", "50"],
+            {
+                "with_stack": True,
+                "native": True,
+                "python_calls": fastprof.CallFilter(min_duration_us=50),
+            },
+        ),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--python-memory"], {"profile_memory": True, "python_memory": True}),
