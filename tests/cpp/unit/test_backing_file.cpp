@@ -116,6 +116,25 @@ TEST(the_file_is_private_and_removed) {
   CHECK(!exists(folder.file()));
 }
 
+TEST(a_program_that_is_started_inherits_no_descriptor) {
+  const Folder folder;
+  fp::Session session(backed(folder.file()));
+  session.start();
+  const fp::BackingReader reader(folder.file(), uint64_t{1} << 30);
+  struct stat facts;
+  CHECK_EQ(::stat(folder.file().c_str(), &facts), 0);
+  int descriptors = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    struct stat found;
+    if (::fstat(fd, &found) != 0 || found.st_ino != facts.st_ino || found.st_dev != facts.st_dev)
+      continue;
+    ++descriptors;
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  }
+  CHECK(descriptors > 0);
+  session.stop();
+}
+
 TEST(errors) {
   const Folder folder;
   fp::Session first(backed(folder.file()));
