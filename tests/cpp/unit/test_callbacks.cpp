@@ -207,6 +207,9 @@ TEST(step_callbacks_tell_what_is_needed) {
   CHECK_EQ(steps.thread_id(), current_thread_id());
   CHECK(step_callbacks_unless_empty(RecordScope::USER_SCOPE)->needs_ids());
   clear_callbacks();
+  add_global_callback(RecordFunctionCallback(count_start).needs_ids(true));
+  CHECK(!step_callbacks(RecordScope::FUNCTION).needs_inputs());
+  clear_callbacks();
 }
 
 // --- sampling

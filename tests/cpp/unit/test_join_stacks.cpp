@@ -96,6 +96,11 @@ TEST(names_are_shortened) {
       // What cannot be read stays.
       {"void (*ns::get(int))(double)", "void (*ns::get(int))(double)"},
       {"bad<name(", "bad<name("},
+      {"a::B::run() const::{lambda(int)#1}::operator()(int) const",
+       "a::B::run::{lambda(int)#1}::operator()"},
+      {"a::B::get() const &", "a::B::get"},
+      {"a::B::get() volatile &&", "a::B::get"},
+      {"a::B::get() &&::{lambda()#1}::operator()() const", "a::B::get::{lambda()#1}::operator()"},
       {"bad(name", "bad(name"},
       {"{", "{"},
   };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "fastprof/base/config.hpp"
@@ -42,6 +43,15 @@ inline size_t behind_bracket(const std::string& name, size_t open) {
   return std::string::npos;
 }
 
+// The index behind the qualifiers that follow a parameter list: "f() const &".
+inline size_t behind_qualifiers(const std::string& name, size_t i) {
+  for (const char* const word : {" const", " volatile", " &&", " &"}) {
+    const size_t length = std::strlen(word);
+    if (name.compare(i, length, word) == 0) i += length;
+  }
+  return i;
+}
+
 }  // namespace function_name_detail
 
 // Returns a demangled name without parameters, return type, qualifiers and suffixes of clones, and
@@ -74,8 +84,7 @@ inline std::string short_function_name(const std::string& demangled) {
       if (demangled.compare(i, 2, "(*") == 0) return demangled;  // returns a pointer to a function
       const size_t behind = behind_bracket(demangled, i);
       if (behind == std::string::npos) return demangled;
-      i = behind;
-      if (demangled.compare(i, 6, " const") == 0) i += 6;
+      i = behind_qualifiers(demangled, behind);
     } else {
       name += c;
       ++i;
