@@ -186,6 +186,10 @@ TEST(depth_is_kept_and_the_recorders_own_frames_are_left_out) {
   inner();
   CHECK(!all.truncated);
   CHECK(unknown.count > all.count);
+  nest(40, [&] {
+    unknown = capture_cpp_stack(frames, kMaxCppFrames, &first, StackMethod::unwind_tables, bounds);
+  });
+  CHECK(unknown.count > 40u);
 }
 
 TEST(another_stack_is_left_to_the_unwinder) {

@@ -91,6 +91,14 @@ TEST(what_has_no_number_of_operations_is_0) {
   CHECK_EQ(flops("aten::conv2d",
                  {image, kernel, Value(), Value(1), Value("same"), Value(INT64_MAX), Value(1)}),
            0u);
+  const Value point = tensor({1, 1, 1, 1});
+  const int64_t most = int64_t{1} << 30;
+  const auto dilated = [&](int64_t dilation) {
+    return flops("aten::conv2d",
+                 {image, point, Value(), Value(1), Value(0), Value(dilation), Value(1)});
+  };
+  CHECK_EQ(dilated(most), 50u);
+  CHECK_EQ(dilated(most + 1), 0u);
 }
 
 TEST(shapes_have_one_entry_per_argument) {

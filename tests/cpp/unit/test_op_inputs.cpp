@@ -206,6 +206,19 @@ TEST(what_does_not_fit_is_left_out_whole) {
   }
 }
 
+TEST(inputs_whose_last_word_is_missing) {
+  for (const InputKind kind : {InputKind::integer, InputKind::boolean, InputKind::real,
+                               InputKind::complex, InputKind::tensor}) {
+    const auto head = static_cast<uint64_t>(kind) | uint64_t{1} << 5 | uint64_t{2} << 8;
+    const uint64_t words[] = {1 | uint64_t{1} << 32, head, 3, 4, 5, 6, 7, 8};
+    size_t whole = 2;
+    OpInputs inputs;
+    while (whole < 8 && !decode_op_inputs(words, whole, inputs)) ++whole;
+    CHECK(whole > 2 && whole < 8);
+    CHECK_EQ(inputs.inputs.size(), 1u);
+  }
+}
+
 TEST(words_that_nobody_put) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 20000; ++round) {
