@@ -149,6 +149,8 @@ TEST(devices_of_two_kinds_may_use_the_same_numbers) {
 TEST(what_began_outside_the_session_is_left_out) {
   FakeDevice device;
   device.launch(1, 50'000'000);  // launched before: its kernel runs in the session
+  const uint64_t earlier = now();
+  device.add(1, earlier, earlier + 10, 76);  // no such call, and before
   fp::Session session;
   session.start();
   device.launch(2, uint64_t{1} << 40);  // ends long after the stop
@@ -191,6 +193,8 @@ TEST(calls_of_other_threads_are_not_in_a_thread_local_session) {
     FASTPROF_RANGE("mine");
     here.launch(1);
   }
+  const uint64_t begin = now();
+  here.add(1, begin, begin + 10, 77);  // of no known thread
   there.launch(9);
   // Both in one batch, as a backend has them.
   const auto places = static_cast<uint32_t>(here.found.places.size());
