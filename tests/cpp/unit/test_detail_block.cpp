@@ -118,6 +118,24 @@ TEST(multiplexed_counters_are_scaled_and_flagged) {
   close_thread_detail(&detail);
 }
 
+TEST(an_end_of_other_counters_ends_nothing) {
+  const DetailOptions options = two_counters();
+  ThreadDetail detail{};
+  uint64_t words[12];
+  set_fake(100, 100, 1000, 2000);
+  CHECK_EQ(encode_detail_begin(words, 12, options, &detail, nullptr, &kFake), size_t{12});
+  set_fake(300, 300, 1010, 2500);
+  encode_detail_end(words, &detail);
+  CHECK(decode_counters(capture_of(words, 12), 0).status == CounterStatus::counted);
+  for (size_t i = 0; i < 12; ++i) {
+    if ((words[i] & 0xFFFF) != static_cast<uint64_t>(DetailType::counters_end)) continue;
+    words[i] -= uint64_t{1} << 16;  // one word fewer: of fewer counters
+    words[11] = detail_block_word(DetailType::nothing, 0);
+  }
+  CHECK(decode_counters(capture_of(words, 12), 0).status == CounterStatus::open);
+  close_thread_detail(&detail);
+}
+
 TEST(counters_that_do_not_open_say_why_and_are_not_tried_again) {
   const DetailOptions options = two_counters();
   ThreadDetail detail{};
