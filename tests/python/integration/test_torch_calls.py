@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import re
 import subprocess
@@ -99,13 +100,17 @@ def calls_in(path: Path) -> tuple[Calls, list[dict[str, Any]]]:
 def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, fastprof.profile]:
     folder = tmp_path_factory.mktemp("calls")
     step = training()
-    with torch.profiler.profile():  # only the first profile of a process calls these
-        step()
-    with torch.profiler.profile(with_stack=True) as theirs:
-        step()
+    gc.disable()  # packages that other tests have imported are called by the collector
+    try:
+        with torch.profiler.profile():  # only the first profile of a process calls these
+            step()
+        with torch.profiler.profile(with_stack=True) as theirs:
+            step()
+        with fastprof.profile(with_stack=True) as ours:
+            step()
+    finally:
+        gc.enable()
     theirs.export_chrome_trace(str(folder / "theirs.json"))
-    with fastprof.profile(with_stack=True) as ours:
-        step()
     assert ours.missing == {}
     ours.export_chrome_trace(folder / "ours.json")
     return folder / "ours.json", folder / "theirs.json", ours

@@ -25,7 +25,9 @@ def test_the_offset_is_that_of_what_has_been_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 50])
 def test_offsets_of_messages_and_of_damage(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf, "_PIECE_BYTES", 64)
-    packet = b"\x0a\x1f" + bytes(31)  # field 1; 33 bytes in all, which lie in two pieces now and then
+    packet = b"\x0a\x1f" + bytes(
+        31
+    )  # field 1; 33 bytes in all, which lie in two pieces now and then
     with Source(io.BytesIO(packet * count), 1 << 30, 1 << 30) as source:
         found = [offset for offset, _ in top_level_messages(source, 1)]
     assert found == [33 * i for i in range(count)]
