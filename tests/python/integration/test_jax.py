@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -25,7 +26,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*os.fork:RuntimeWarning"),
 ]
 
+_callbacks = gc.callbacks[:]
 jax: Any = pytest.importorskip("jax", reason="jax is not installed")
+gc.callbacks[:] = _callbacks  # jax adds one: a call in the profiles of all other tests of the process
 
 from fastprof.integrations.jax import forward_annotations  # noqa: E402
 
