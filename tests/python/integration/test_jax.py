@@ -28,7 +28,7 @@ pytestmark = [
 
 _callbacks = gc.callbacks[:]
 jax: Any = pytest.importorskip("jax", reason="jax is not installed")
-gc.callbacks[:] = _callbacks  # jax adds one: a call in the profiles of all other tests of the process
+gc.callbacks[:] = _callbacks  # jax adds one, which would be in the profiles of other tests
 
 from fastprof.integrations.jax import forward_annotations  # noqa: E402
 
