@@ -32,7 +32,7 @@ class StackTable {
  public:
   std::mutex& lock() noexcept { return lock_; }
 
-  // Independent of the order of calls; the same for equal frames.
+  // The same for equal frames.
   static uint64_t hash(const PythonFrame* frames, uint32_t count) noexcept;
 
   // Returns the id of a known stack, else 0.

@@ -68,9 +68,8 @@ class EndWatch:
         if self._gone.acquire(timeout=1):
             self._gone.release()
         with self._numbers, contextlib.suppress(BlockingIOError):
-            if (
-                self._woken.is_ours()
-            ):  # otherwise the thread saw the end of the profile before it woke
+            # Not ours if the thread saw the end of the profile before it woke.
+            if self._woken.is_ours():
                 os.read(self._woken.number, 16)
 
     def close(self) -> None:

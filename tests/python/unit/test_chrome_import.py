@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 from pathlib import Path
@@ -19,7 +18,6 @@ from fastprof import errors
 from fastprof.importers import json_stream
 from fastprof.importers.chrome_events import MARKS_PID
 from fastprof.importers.chrome_trace import read_chrome_trace
-from fastprof.importers.salvaged_gzip import SalvagedGzip
 from fastprof.importers.source import Source
 from fastprof.model.table import EventFlag, EventKind, EventTable
 
@@ -497,58 +495,6 @@ def test_external_ids_begin_at_one(number: int, tmp_path: Path) -> None:
     op = event("mm", 0, 10, args={"External id": number})
     table = load(tmp_path, [op, {**kernel, "cat": "kernel"}])
     assert (table.kernels is not None and len(table.kernels) == 1) == (number == 1)
-
-
-# ---- damaged gzip data, read up to the damage ----------------------------------------------------
-
-
-def salvaged(data: bytes, size: int = 7) -> tuple[bytes, str]:
-    """Read in small pieces; return everything and the damage."""
-    raw = io.BytesIO(b"head" + data)
-    raw.seek(4)
-    stream = SalvagedGzip(raw)
-    pieces = []
-    while piece := stream.read(size):
-        assert len(piece) <= size
-        pieces.append(piece)
-    whole, damage = b"".join(pieces), stream.damage
-    assert stream.seek(0) == 0 and stream.damage == ""
-    assert (
-        stream.read(1 << 20) == whole
-        and stream.read(1) == b""
-        and bool(stream.damage) == bool(damage)
-    )
-    stream.close()
-    assert not raw.closed
-    return whole, damage
-
-
-def test_members_and_padding_of_gzip_data() -> None:
-    text = bytes(range(256)) * 20
-    one, two = gzip.compress(text), gzip.compress(b"second")
-    assert salvaged(one) == (text, "")
-    assert salvaged(one + two) == (text + b"second", "")
-    assert salvaged(one + b"\0" * 20 + two + b"\0" * 3) == (text + b"second", "")
-    assert salvaged(gzip.compress(b"") + two) == (b"second", "")
-
-
-def test_gzip_data_up_to_its_damage() -> None:
-    text = random.Random(5).randbytes(
-        3000
-    )  # stored, so that a place in the text is a place in the data
-    data = gzip.compress(text)
-    for cut in (100, 1000, len(data) - 9):
-        whole, damage = salvaged(data[:cut])
-        assert text.startswith(whole) and len(whole) >= min(cut, 3000) - 30
-        about = len(whole) // 7 * 7  # what earlier reads returned
-        assert damage == (
-            f"damaged gzip data after about {about} decompressed bytes: the file ends within the compressed data"
-        )
-    wrong_sum = data[:-8] + bytes([data[-8] ^ 1]) + data[-7:]
-    whole, damage = salvaged(wrong_sum)
-    assert whole == text and "incorrect data check" in damage
-    whole, damage = salvaged(data + b"no member")
-    assert whole == text and "after about 2996 decompressed bytes" in damage
 
 
 @pytest.mark.parametrize("native", [False, True])
