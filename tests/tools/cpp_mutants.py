@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of C++ sources, and the tests that could notice them.
 
-A mutant of a public header is tried with the unit test programs that run its line (cpp_test_map.py), those first that
-run little else; one of csrc/core with the Python unit tests of what uses it, on an extension module built anew.
+A mutant of a public header is tried with the unit test programs that run its line (cpp_test_map.py), those most relevant
+to the header first; at last with two of them under AddressSanitizer and UBSan, under which CI runs them as well. One of
+csrc/core is tried with the Python unit tests of what uses it, on an extension module built anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from cpp_test_map import CppTestMap
+from cpp_test_map import SLOW_S, CppTestMap
 from mutation_operators import Mutant, cpp_edits, lines_of_functions
 from mutation_runs import run, run_tests
 from mutation_test_map import TestMap, limit_s
@@ -21,7 +22,9 @@ __all__ = ["CppMutants"]
 
 HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
-MOST_PROGRAMS = 4
+MOST_PROGRAMS = 6
+MOST_SANITIZED = 2
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
 BUILD_LIMIT_S = 3600
 # Modules of the package that use a part of csrc/core (by prefix of its path): the tests that run them are tried.
 USERS = {
@@ -41,6 +44,7 @@ class CppMutants:
         """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
         self.tree = tree
         self.python_tests = python_tests
+        self._sanitized: dict[str, bool] = {}  # by program
         self.native = (
             tree / "build" / "native"
         )  # as deep as the editable build, so that ccache finds its objects
@@ -86,29 +90,39 @@ class CppMutants:
         target = self.tree / mutant.path
         original = target.read_bytes()
 
-        def with_mutant(programs: Sequence[str]) -> bool | None:
+        def with_mutant(programs: Sequence[str], options: Sequence[str] = ()) -> bool | None:
             target.write_bytes(mutant.edit.apply(original))
             try:
                 if mutant.path.startswith(CORE):
                     return self._python_notices(mutant, programs)
-                return self._program_notices(programs)
+                return self._program_notices(programs, options)
             finally:
                 target.write_bytes(original)
 
         if mutant.path.startswith(CORE):
             return with_mutant(next(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS), ()))
         result: bool | None = None
+        tried: list[str] = []
         # Without the mutant in between: what programs run may have to be measured.
         for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
+            tried += programs
             result = with_mutant(programs)
             if result is not False:
-                break
-        return result
+                return result
+        sanitized = [name for name in tried if self._passes_sanitized(name)][:MOST_SANITIZED]
+        return with_mutant(sanitized, SANITIZERS) if sanitized else result
 
-    def _program_notices(self, programs: Sequence[str]) -> bool | None:
+    def _passes_sanitized(self, name: str) -> bool:
+        """Whether a program passes under the sanitizers without a mutant."""
+        if name not in self._sanitized:
+            passes = self.map.compiles(name, *SANITIZERS) and self.map.passes(name, SLOW_S)
+            self._sanitized[name] = passes
+        return self._sanitized[name]
+
+    def _program_notices(self, programs: Sequence[str], options: Sequence[str]) -> bool | None:
         compiled = False
         for name in programs:
-            if not self.map.compiles(name):
+            if not self.map.compiles(name, *options):
                 return True if compiled else None
             compiled = True
             if not self.map.passes(name, 20 + 10 * self.map.program(name).run_s):
@@ -124,7 +138,7 @@ class CppMutants:
         groups = self._python_tests(mutant.path, tests)
         if any(group and not run_tests(group, limit_s(group, tests)) for group in groups):
             return True
-        return bool(self._program_notices(programs))
+        return bool(self._program_notices(programs, ()))
 
     def _python_tests(self, path: str, tests: TestMap) -> list[list[str]]:
         part = path.removeprefix(f"{CORE}/")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["CppTestMap", "Program"]
+__all__ = ["SLOW_S", "CppTestMap", "Program"]
 
 BUILD_LIMIT_S = 600
 SLOW_S = 60
