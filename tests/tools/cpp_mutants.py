@@ -16,12 +16,13 @@ from cpp_test_map import SLOW_S, CppTestMap
 from mutation_operators import Mutant, cpp_edits, lines_of_functions
 from mutation_runs import run, run_tests
 from mutation_test_map import TestMap, limit_s
-from mutation_tree import HARMFUL, PACKAGE, WORK
+from mutation_tree import HARMFUL, PACKAGE, ROOT, WORK
 
 __all__ = ["CppMutants"]
 
 HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
+LIBRARIES = ("core", "annotations", "definitions")  # in the order of the linker
 MOST_PROGRAMS = 6
 MOST_SANITIZED = 2
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
@@ -44,13 +45,17 @@ class CppMutants:
         """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
         self.tree = tree
         self.python_tests = python_tests
-        self._sanitized: dict[str, bool] = {}  # by program
+        self._passing: dict[tuple[str, ...], bool] = {}  # by program and options
         self.native = (
             tree / "build" / "native"
         )  # as deep as the editable build, so that ccache finds its objects
         self.map = CppTestMap(tree, WORK, compiler, run)
         if python_tests is not None:
             self._configure(compiler)
+            self.map.libraries = self._libraries(self.native)
+        else:
+            built = (self._libraries(folder) for folder in (ROOT / "build").glob("*"))
+            self.map.libraries = next(filter(None, built), [])
 
     def _configure(self, compiler: str) -> None:
         """Build the extension without a mutant, in the folder where mutants of csrc/core are built later."""
@@ -64,9 +69,12 @@ class CppMutants:
         )  # fmt: skip
         if done.returncode or not self._builds("_core", "fastprof_annotations"):
             raise SystemExit("the extension cannot be built: " + done.stderr[-2000:])
-        self.map.libraries = [
-            str(self.native / f"csrc/libfastprof_{name}.a") for name in ("core", "annotations")
-        ]
+
+    @staticmethod
+    def _libraries(folder: Path) -> list[str]:
+        """Return the libraries of a build folder that some test programs need, unless one is missing."""
+        paths = [folder / f"csrc/libfastprof_{name}.a" for name in LIBRARIES]
+        return [str(path) for path in paths] if all(path.exists() for path in paths) else []
 
     def _builds(self, *targets: str) -> bool:
         command = ["cmake", "--build", str(self.native), "-j", "1", "--target", *targets]
@@ -105,19 +113,20 @@ class CppMutants:
         tried: list[str] = []
         # Without the mutant in between: what programs run may have to be measured.
         for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
-            tried += programs
-            result = with_mutant(programs)
+            passing = [name for name in programs if self._passes(name, ())]
+            tried += passing
+            result = with_mutant(passing)
             if result is not False:
                 return result
-        sanitized = [name for name in tried if self._passes_sanitized(name)][:MOST_SANITIZED]
+        sanitized = [name for name in tried if self._passes(name, SANITIZERS)][:MOST_SANITIZED]
         return with_mutant(sanitized, SANITIZERS) if sanitized else result
 
-    def _passes_sanitized(self, name: str) -> bool:
-        """Whether a program passes under the sanitizers without a mutant."""
-        if name not in self._sanitized:
-            passes = self.map.compiles(name, *SANITIZERS) and self.map.passes(name, SLOW_S)
-            self._sanitized[name] = passes
-        return self._sanitized[name]
+    def _passes(self, name: str, options: Sequence[str]) -> bool:
+        """Whether a program passes without a mutant, built with options."""
+        if (name, *options) not in self._passing:
+            passes = self.map.compiles(name, *options) and self.map.passes(name, SLOW_S)
+            self._passing[(name, *options)] = passes
+        return self._passing[(name, *options)]
 
     def _program_notices(self, programs: Sequence[str], options: Sequence[str]) -> bool | None:
         compiled = False

@@ -23,6 +23,7 @@ __all__ = ["SLOW_S", "CppTestMap", "Program"]
 
 BUILD_LIMIT_S = 600
 SLOW_S = 60
+COVERAGE_COMPILER = "g++"  # gcov reads its counts, whichever compiler builds mutants
 ENOUGH = 2  # no more programs are measured for a line that this many are known to run
 MOST_RELEVANT = 3  # programs that are measured for a mutant of a header in any case
 COVERAGE = "--coverage"
@@ -76,7 +77,7 @@ class CppTestMap:
 
         The MOST_RELEVANT are measured first, others if fewer than ENOUGH of the measured ones run the line. Constants
         and defaults are in no program's lines, and neither are lines run only by a process that was killed. For such
-        a line, any program that runs functions of the header is tried.
+        a line, any program that runs functions of the header is tried, or, if it has none, that includes it.
         """
         including = [name for name, includes in self.includes.items() if path in includes]
         including.sort(key=lambda name: -self._relevance(path, name))
@@ -91,6 +92,7 @@ class CppTestMap:
         more = [name for name in others if line in self.program(name).lines.get(path, ())][:most]
         if not running and not more:
             more = [name for name in [*known, *others] if path in self.program(name).lines][:most]
+            more = more or including[:most]  # of a header without functions
         if more:
             yield more
 
@@ -114,10 +116,11 @@ class CppTestMap:
 
     def compiles(self, name: str, *more: str) -> bool:
         """Whether a program can be built; more: options of the compiler."""
+        compiler = COVERAGE_COMPILER if COVERAGE in more else self.compiler
         target = self.path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         libraries = self.libraries if self.needs_libraries(name) else []
-        command = [self.compiler, *self._options(), *more, "-o", str(target)]
+        command = [compiler, *self._options(), *more, "-o", str(target)]
         command += [f"tests/cpp/unit/{name}.cpp", *libraries, "-ldl", "-pthread"]
         return self._run(command, BUILD_LIMIT_S) == 0
 
