@@ -37,7 +37,7 @@ constexpr uint64_t kFramePointer = 6, kStackPointer = 7, kReturnAddress = 16;
 constexpr uint64_t kFramePointer = 29, kStackPointer = 31, kReturnAddress = 30;
 #endif
 
-// Cursor over the tables. A read past the end returns 0 and marks the reader bad.
+// Cursor over the tables. A read past the end marks the reader bad; what is missing reads as 0.
 class TableReader {
  public:
   TableReader(const uint8_t* first, const uint8_t* last) noexcept : at_(first), last_(last) {}
@@ -65,18 +65,17 @@ class TableReader {
   }
   uint64_t uleb() noexcept {
     uint64_t value = 0;
-    for (unsigned shift = 0; more(); shift += 7) {
+    for (unsigned shift = 0;; shift += 7) {
       const uint64_t byte = fixed(1);
       if (shift < 64) value |= (byte & 127) << shift;
-      if ((byte & 128) == 0) break;
+      if ((byte & 128) == 0) return value;
     }
-    return value;
   }
   int64_t sleb() noexcept {
     uint64_t value = 0;
     unsigned shift = 0;
     uint64_t byte = 128;
-    while ((byte & 128) != 0 && more()) {
+    while ((byte & 128) != 0) {
       byte = fixed(1);
       if (shift < 64) value |= (byte & 127) << shift;
       shift += 7;
@@ -190,7 +189,7 @@ inline CommonEntry read_common_entry(const uint8_t* entry) noexcept {
         return common;  // 'S': a signal frame; or unknown
       }
     }
-    if (after > last) return common;
+    if (after > last || reader.bad()) return common;
     reader = TableReader(after, last);
   } else if (*augmentation != 0) {
     return common;
