@@ -9,95 +9,12 @@
 #include <thread>
 
 #include "check.hpp"
+#include "fake_perf_system.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "fastprof/payload/perf_counters/perf_counters.hpp"
 
 using namespace fastprof;
-
-// The double: events open unless told otherwise, a read gives what is laid down here.
-struct Fake {
-  int next_fd = 100;
-  int open_count = 0, close_count = 0, map_count = 0, unmap_count = 0, read_count = 0;
-  int fail_at = -1;  // index of the open that fails
-  int fail_error = 0;
-  uint32_t fail_type = ~0u;  // or the type that always fails
-  size_t max_group = 99;     // events that fit together
-  uint64_t values[4] = {1, 2, 3, 4};
-  uint64_t enabled = 10, running = 10;
-  int interrupts = 0;
-  bool read_fails = false;
-  int enabled_fd = -1, enable_error = 0;
-  uint64_t limit = 1024;
-  perf_event_mmap_page* pages[4] = {};
-  uint64_t pmc[16] = {};
-  int pmc_reads = 0;
-  perf_event_attr seen[8];
-  int group_seen[8];
-};
-static Fake fake;
-
-static int fake_open(perf_event_attr* attributes, int group) {
-  const int index = fake.open_count++;
-  if (index < 8) {
-    fake.seen[index] = *attributes;
-    fake.group_seen[index] = group;
-  }
-  if (index == fake.fail_at || attributes->type == fake.fail_type) {
-    errno = fake.fail_error;
-    return -1;
-  }
-  if (group >= 0 && static_cast<size_t>(fake.next_fd - group) >= fake.max_group) {
-    errno = EINVAL;
-    return -1;
-  }
-  return fake.next_fd++;
-}
-static ssize_t fake_read(int, void* buffer, size_t size) {
-  ++fake.read_count;
-  if (fake.interrupts > 0) {
-    --fake.interrupts;
-    errno = EINTR;
-    return -1;
-  }
-  if (fake.read_fails) return 0;  // what the kernel gives for a group in an error state
-  const size_t count = size / 8 - 3;
-  uint64_t words[7] = {count, fake.enabled, fake.running, 0, 0, 0, 0};
-  for (size_t i = 0; i < count; ++i) words[3 + i] = fake.values[i];
-  std::memcpy(buffer, words, size);
-  return static_cast<ssize_t>(size);
-}
-static int fake_enable(int fd) {
-  fake.enabled_fd = fd;
-  if (fake.enable_error == 0) return 0;
-  errno = fake.enable_error;
-  return -1;
-}
-static int fake_close(int) {
-  return ++fake.close_count, 0;
-}
-static void* fake_map(int fd, size_t) {
-  return fake.pages[fake.map_count++, (fd - 100) % 4];
-}
-static void fake_unmap(void*, size_t) {
-  ++fake.unmap_count;
-}
-static uint64_t fake_pmc(uint32_t index) {
-  return ++fake.pmc_reads, fake.pmc[index];
-}
-static uint64_t fake_limit() {
-  return fake.limit;
-}
-static const PerfSystem kFake = {fake_open, fake_read,  fake_enable, fake_close,
-                                 fake_map,  fake_unmap, fake_pmc,    fake_limit};
-
-static DetailOptions options_for(const std::vector<std::string>& names) {
-  DetailOptions options{};
-  for (const std::string& name : names) {
-    CHECK(find_counter(name, &options.counters[options.counter_count]));
-    ++options.counter_count;
-  }
-  return options;
-}
+using namespace fastprof_test;
 
 static CounterSurroundings plain_machine() {
   CounterSurroundings facts;

@@ -17,8 +17,6 @@ using Frames = std::vector<uint64_t>;
 
 namespace {
 
-#define NOINLINE __attribute__((noinline))
-
 bool same(const UnwindRule& a, const UnwindRule& b) {
   return a.cfa == b.cfa && a.frame_pointer_saved == b.frame_pointer_saved &&
          a.cfa_offset == b.cfa_offset && a.frame_pointer_below_cfa == b.frame_pointer_below_cfa &&
@@ -31,12 +29,12 @@ bool is_refused(const UnwindRule& rule) {
   return pack_rule(rule) == 1 && unpack_rule(1).cfa == Cfa::unsupported;
 }
 
-NOINLINE uintptr_t some_return_address() {
+__attribute__((noinline)) uintptr_t some_return_address() {
   return reinterpret_cast<uintptr_t>(__builtin_return_address(0));
 }
 
 // The frames from the caller on.
-NOINLINE Frames by_tables() {
+__attribute__((noinline)) Frames by_tables() {
   uint64_t frames[kMaxCppFrames];
   const CppStack stack = capture_cpp_stack(frames, kMaxCppFrames, __builtin_return_address(0),
                                            StackMethod::unwind_tables, thread_stack_bounds());
@@ -232,8 +230,8 @@ namespace {
 // Two functions that keep a frame pointer in any build, because the size of their frames is not
 // known. (At -O1, g++'s AddressSanitizer takes what an alloca hands out for variables of frames
 // that were left before.)
-__attribute__((no_sanitize_address)) NOINLINE Frames inner_of_two(size_t bytes, StackMethod method,
-                                                                  const StackBounds& bounds) {
+__attribute__((no_sanitize_address)) __attribute__((noinline)) Frames inner_of_two(
+    size_t bytes, StackMethod method, const StackBounds& bounds) {
   auto* memory = static_cast<volatile char*>(alloca(bytes));
   memory[0] = 1;
   uint64_t frames[kMaxCppFrames];
@@ -241,8 +239,8 @@ __attribute__((no_sanitize_address)) NOINLINE Frames inner_of_two(size_t bytes, 
   memory[bytes - 1] = 2;
   return Frames(frames, frames + stack.count);
 }
-__attribute__((no_sanitize_address)) NOINLINE Frames outer_of_two(size_t bytes, StackMethod method,
-                                                                  const StackBounds& bounds) {
+__attribute__((no_sanitize_address)) __attribute__((noinline)) Frames outer_of_two(
+    size_t bytes, StackMethod method, const StackBounds& bounds) {
   auto* memory = static_cast<volatile char*>(alloca(bytes));
   memory[0] = 1;
   Frames frames = inner_of_two(bytes, method, bounds);
@@ -269,12 +267,12 @@ TEST(frame_pointers_and_tables_find_the_same_frames) {
 namespace {
 
 Frames left_with;
-[[noreturn]] NOINLINE void leave() {
+[[noreturn]] __attribute__((noinline)) void leave() {
   left_with = by_tables();
   throw 1;
 }
 // Its last instruction is the call: the address behind it belongs to another function.
-NOINLINE void ends_with_a_call() {
+__attribute__((noinline)) void ends_with_a_call() {
   leave();
 }
 
