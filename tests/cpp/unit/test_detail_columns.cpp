@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../check.hpp"
@@ -162,4 +163,174 @@ TEST(without_details_there_are_no_columns) {
     CHECK(!found.sequence_nr.exists() && !found.fwd_thread.exists() && !found.inputs.exists());
     CHECK(!found.stack.codes.exists() && found.site_inputs.empty());
   }
+}
+
+// Each kind of text has codes of its own, numbered by first use.
+TEST(texts_have_codes) {
+  CaptureBuilder b;
+  b.track(1, "main");
+  const uint32_t op = b.site("op");
+  for (const char* text : {"a", "b", "c"}) b.string(text);
+  const auto row = [&](uint64_t stack, uint64_t modules, uint64_t json, uint64_t overload) {
+    const auto at = static_cast<int64_t>(10 * b.capture.size());
+    b.row(op, at, at + 5,
+          {8, block(DetailType::python_stack, 1), stack, block(DetailType::modules, 1), modules,
+           block(DetailType::json, 1), json, block(DetailType::overload, 1), overload},
+          event_flag::detail);
+  };
+  row(2, 1, 0, 1);
+  row(2, 0, 2, 1);
+  row(0, 1, 0, 0);
+  // Blocks without words, and with more than one.
+  b.row(op, 90, 95,
+        {7, block(DetailType::python_stack, 0), block(DetailType::modules, 0),
+         block(DetailType::json, 0), block(DetailType::overload, 0), block(DetailType::overload, 2),
+         2, 7},
+        event_flag::detail);
+  b.row(op, 96, 98,
+        {4, block(DetailType::python_stack, 0), block(DetailType::modules, 0),
+         block(DetailType::json, 0), block(DetailType::overload, 0)},
+        event_flag::detail);
+  const auto none = static_cast<uint64_t>(int64_t{-1});
+  DetailColumns found(b.finish(), {});
+  using Strings = std::vector<uint32_t>;
+  CHECK(texts(found.stack.codes.take()) == (Words{0, 0, 1, none, none}));
+  CHECK(found.stack.strings == (Strings{2, 0}));
+  CHECK(texts(found.modules.codes.take()) == (Words{0, 1, 0, none, none}));
+  CHECK(found.modules.strings == (Strings{1, 0}));
+  CHECK(texts(found.json.codes.take()) == (Words{0, 1, 0, none, none}));
+  CHECK(found.json.strings == (Strings{0, 2}));
+  CHECK(texts(found.overload.codes.take()) == (Words{0, 0, 1, 2, none}));
+  CHECK(found.overload.strings == (Strings{1, 0, 2}));
+}
+
+// Of several blocks of inputs the first counts, its own or one that is shared.
+TEST(the_first_inputs_of_a_row_count) {
+  CaptureBuilder b;
+  b.track(1, "main");
+  const uint32_t first = b.site("first"), second = b.site("second"), third = b.site("third");
+  const uint64_t inputs = block(DetailType::op_inputs, 1);
+  b.row(first, 0, 1, {4, inputs, 5, inputs, 6}, event_flag::detail);  // its own 5 at word 1
+  const uint64_t shared = shared_block_word(3);                       // the 6 of the first row
+  b.row(second, 2, 3, {1, shared}, event_flag::detail);
+  b.row(second, 4, 5, {3, inputs, 7, shared}, event_flag::detail);
+  b.row(second, 6, 7, {3, shared, inputs, 7}, event_flag::detail);
+  b.row(second, 8, 9, {2, shared, shared_block_word(1)}, event_flag::detail);
+  b.row(third, 10, 11, {2, inputs, 5}, event_flag::detail);
+  b.row(first, 12, 13, {2, inputs, 6}, event_flag::detail);
+  const Capture capture = b.finish();
+  DetailColumns found(capture, {true, true});  // of the third site no pairs are wanted
+  CHECK(texts(found.inputs.take()) == (Words{1, 2, 3, 2, 2, 1, 2}));
+  CHECK(found.site_inputs == (SiteInputs{{0, 0}, {1, 1}, {1, 2}, {0, 1}}));
+  const std::vector<std::pair<uint32_t, uint32_t>> blocks = {{2, 1}, {4, 1}, {9, 1}};
+  CHECK(found.input_blocks.blocks() == blocks);
+}
+
+TEST(numbers_reach_the_engines_range_only) {
+  const auto column = [](Column<int64_t> values) {
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  const auto capture_of = [](const char* parent, const Words& words, bool nested) {
+    CaptureBuilder b;
+    b.track(1, "main");
+    b.row(b.site(parent), 0, nested ? 100 : 5);
+    b.row(b.site("op"), 10, 20, words, event_flag::detail);
+    return b.finish();
+  };
+  const char* const engine = "autograd::engine::evaluate_function: Mul";
+  const Words words = {3, block(DetailType::op, 2), 8, 2};
+  DetailColumns inside(capture_of(engine, words, true), {});
+  CHECK(column(inside.sequence_nr.take()) == (std::vector<int64_t>{8, 8}));
+  CHECK(column(inside.fwd_thread.take()) == (std::vector<int64_t>{2, 2}));
+  for (const bool nested : {false, true}) {
+    DetailColumns other(capture_of(nested ? "autograd::engine" : engine, words, nested), {});
+    CHECK(column(other.sequence_nr.take()) == (std::vector<int64_t>{-1, 8}));
+    CHECK(column(other.fwd_thread.take()) == (std::vector<int64_t>{-1, 2}));
+  }
+  // A forward thread without a sequence number: both columns exist, and are empty.
+  const auto none = static_cast<uint64_t>(int64_t{-1});
+  DetailColumns empty(capture_of(engine, {3, block(DetailType::op, 2), none, 2}, true), {});
+  CHECK(column(empty.sequence_nr.take()) == (std::vector<int64_t>{-1, -1}));
+  CHECK(column(empty.fwd_thread.take()) == (std::vector<int64_t>{-1, -1}));
+}
+
+TEST(the_engines_ranges_are_known_by_their_names) {
+  CHECK(is_engine_range("autograd::engine::evaluate_function: "));
+  CHECK(is_engine_range("autograd::engine::evaluate_function: MulBackward0"));
+  for (const char* name :
+       {"", "autograd::engine::evaluate_function:", "autograd::Engine", "aten::mul"})
+    CHECK(!is_engine_range(name));
+}
+
+TEST(flops_are_of_the_pair_of_site_and_inputs) {
+  CaptureBuilder b;
+  b.track(1, "main");
+  const uint32_t outer = b.site("outer"), inner = b.site("inner");
+  b.row(outer, 0, 100);
+  b.row(outer, 1, 90);
+  b.row(inner, 2, 80);
+  b.row(inner, 81, 85);
+  b.row(inner, 91, 92);
+  const Capture capture = b.finish();
+  const SiteInputs pairs = {{0, 0}, {1, 2}, {1, 0}};
+  const auto flops = [&](const std::vector<int32_t>& inputs, const std::vector<double>& estimates,
+                         const std::vector<bool>& wrappers) {
+    const Column<double> all =
+        flops_by_row(capture, inputs.data(), inputs.size(), pairs, estimates, wrappers);
+    return std::vector<double>(all.begin(), all.end());
+  };
+  using Flops = std::vector<double>;
+  CHECK(flops({1, 1, 3, 1, 2}, {7, 8, 9}, {false, false}) == (Flops{7, 7, 8, 9, 0}));
+  CHECK(flops({2, 0, 4, 0, -1}, {7, 8, 9}, {false, false}) == (Flops{0, 0, 0, 0, 0}));
+  // Those around ops with FLOPs count nothing, from any depth.
+  CHECK(flops({1, 1, 3, 1, 2}, {7, 8, 9}, {true, false}) == (Flops{0, 0, 8, 9, 0}));
+  CHECK(flops({1, 1, 2, 0, 0}, {7, 8, 9}, {true, false}) == (Flops{7, 7, 0, 0, 0}));
+  CHECK(flops({1, 1, 0, 0, 1}, {7, 8, 9}, {true, false}) == (Flops{0, 7, 0, 0, 9}));
+  CHECK(flops({1, 1, 3, 1, 0}, {7, 0.5, 0.25}, {true, false}) == (Flops{0, 0, 0.5, 0.25, 0}));
+}
+
+TEST(a_column_takes_memory_with_its_first_value) {
+  SparseColumn<int32_t> column(5, -3);
+  CHECK(!column.exists());
+  CHECK_EQ(column.take().size(), 0u);
+  SparseColumn<int32_t> some(5, -3);
+  some.set(1, 10);
+  some.set(3, 30);
+  some.set(1, 11);
+  CHECK(some.exists());
+  const Column<int32_t> values = some.take();
+  const int32_t expected[] = {-3, 11, -3, 30, -3};
+  CHECK(std::equal(values.begin(), values.end(), std::begin(expected), std::end(expected)));
+  SparseColumn<int32_t> made(2, 4);
+  made.make();
+  made.make();
+  const Column<int32_t> absent = made.take();
+  CHECK(made.exists() && absent.size() == 2 && absent[0] == 4 && absent[1] == 4);
+}
+
+// Blocks that are equal have one code, wherever they lie.
+TEST(blocks_have_codes) {
+  const Words words = {7, 8, 7, 8, 9, 7};
+  BlockCodes codes(words.data());
+  CHECK_EQ(codes.code_of(0, 2), 0);
+  CHECK_EQ(codes.code_of(2, 2), 0);
+  CHECK_EQ(codes.code_of(3, 2), 1);
+  CHECK_EQ(codes.code_of(5, 1), 2);
+  CHECK_EQ(codes.code_of(4, 0), 3);
+  CHECK_EQ(codes.code_of(2, 2), 0);
+  CHECK_EQ(codes.code_of(5, 1), 2);
+  const std::vector<std::pair<uint32_t, uint32_t>> blocks = {{0, 2}, {3, 2}, {5, 1}, {4, 0}};
+  CHECK(codes.blocks() == blocks);
+}
+
+TEST(many_blocks_keep_their_codes) {
+  constexpr uint32_t kPlaces = 20000;
+  Words words(kPlaces);
+  for (uint32_t i = 0; i < kPlaces; ++i) words[i] = i % 7000;
+  BlockCodes codes(words.data());
+  for (int pass = 0; pass < 2; ++pass)
+    for (uint32_t i = 0; i < kPlaces; ++i)
+      CHECK_EQ(codes.code_of(i, 1), static_cast<int32_t>(i % 7000));
+  CHECK_EQ(codes.blocks().size(), size_t{7000});
+  CHECK(codes.blocks()[6999] == std::make_pair(6999u, 1u));
 }
