@@ -391,6 +391,7 @@ TEST(rows_become_rules) {
 }
 
 TEST(rows_of_other_forms_become_no_rules) {
+  CHECK(rule_of_row(Row{}).cfa == UnwindRule::Cfa::unsupported);
   const auto refused = [](auto&& change) {
     Row row = first_row();
     change(row);
