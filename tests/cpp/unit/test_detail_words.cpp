@@ -322,4 +322,9 @@ TEST(an_end_is_written_behind_a_begin_of_its_counters_only) {
     CHECK(unchanged({20, block(DetailType::counters_begin, count, flags)}));
   CHECK(unchanged({8, block(DetailType::counters_begin, 3, kWritten | 2 << 8)}));
   close_thread_detail(&detail);
+  // The most counters that there are.
+  open_thread_detail(&detail, options_for({"cycles", "branches", "faults", "cs"}), &kFake);
+  CHECK(!unchanged({14, block(DetailType::counters_begin, 6, kWritten | 2 << 8)}));
+  CHECK(unchanged({13, block(DetailType::counters_begin, 6, kWritten | 2 << 8)}));
+  close_thread_detail(&detail);
 }
