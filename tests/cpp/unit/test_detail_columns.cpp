@@ -247,6 +247,11 @@ TEST(numbers_reach_the_engines_range_only) {
     CHECK(column(other.sequence_nr.take()) == (std::vector<int64_t>{-1, 8}));
     CHECK(column(other.fwd_thread.take()) == (std::vector<int64_t>{-1, 2}));
   }
+  // A site that does not exist, of a row without details, is no engine's.
+  Capture damaged = capture_of(engine, words, true);
+  damaged.site[0] = 2;
+  DetailColumns without(damaged, {});
+  CHECK(column(without.sequence_nr.take()) == (std::vector<int64_t>{-1, 8}));
   // A forward thread without a sequence number: both columns exist, and are empty.
   const auto none = static_cast<uint64_t>(int64_t{-1});
   DetailColumns empty(capture_of(engine, {3, block(DetailType::op, 2), none, 2}, true), {});

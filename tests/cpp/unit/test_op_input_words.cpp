@@ -164,9 +164,10 @@ TEST(tensors_have_sizes_and_perhaps_strides_and_an_address) {
 
 TEST(tensors_are_put_as_they_are_read) {
   const int64_t sizes[] = {3, 4, 5, 6}, strides[] = {20, 5, 1, 2};
-  const auto put = [](uint32_t room, const int64_t* sizes, const int64_t* strides, uint32_t dims) {
-    return words_of(room,
-                    [&](InputWords& to) { return to.put_tensor(0xFFFF, sizes, strides, dims); });
+  const auto put = [](uint32_t room, const int64_t* of_sizes, const int64_t* of_strides,
+                      uint32_t dims) {
+    return words_of(
+        room, [&](InputWords& to) { return to.put_tensor(0xFFFF, of_sizes, of_strides, dims); });
   };
   const uint64_t head = 1 | 0xFFFFull << 16;
   CHECK(put(1, sizes, nullptr, 0) == (Words{head}));

@@ -14,6 +14,7 @@ using namespace fastprof;
 using namespace fastprof::unwind_detail;
 using Cfa = UnwindRule::Cfa;
 using Frames = std::vector<uint64_t>;
+using Addresses = std::vector<uintptr_t>;
 
 namespace {
 
@@ -123,7 +124,7 @@ TEST(rules_are_used_on_the_stack_of_the_bounds_only) {
 // Frames are kept from `first` on if it is among the first eight.
 TEST(frames_before_the_first_one_are_left_out) {
   uint64_t frames[20] = {};
-  for (const uintptr_t first : {1, 2, 8}) {
+  for (const uintptr_t first : Addresses{1, 2, 8}) {
     FrameSink sink(frames, 20, reinterpret_cast<const void*>(first));
     for (uintptr_t address = 1; address <= 12; ++address) CHECK(sink.push(address));
     sink.finish();
@@ -143,7 +144,7 @@ TEST(a_walk_that_ends_before_the_first_frame_keeps_all) {
   uint64_t frames[20] = {};
   FrameSink sink(frames, 20, reinterpret_cast<const void*>(uintptr_t{9}));
   CHECK_EQ(sink.last(), 0u);
-  for (const uintptr_t address : {3, 4, 5}) CHECK(sink.push(address));
+  for (const uintptr_t address : Addresses{3, 4, 5}) CHECK(sink.push(address));
   CHECK_EQ(sink.count(), 0u);
   sink.finish();
   CHECK_EQ(sink.count(), 3u);
@@ -172,7 +173,7 @@ TEST(a_full_sink_ends_the_walk) {
 TEST(a_walk_starts_again) {
   uint64_t frames[4] = {};
   FrameSink sink(frames, 2, reinterpret_cast<const void*>(uintptr_t{5}));
-  for (const uintptr_t address : {4, 5, 6}) CHECK(sink.push(address));
+  for (const uintptr_t address : Addresses{4, 5, 6}) CHECK(sink.push(address));
   CHECK(!sink.push(7));
   sink.restart();
   CHECK(!sink.truncated());

@@ -208,7 +208,7 @@ TEST(registers_are_saved_at_offsets) {
   CHECK(same(row.return_address, Place::same));
   row = row_after({0x09, kFp, kOther});
   CHECK(same(row.frame_pointer, Place::other));
-  for (const uint8_t value_of : {0x14, 0x15}) {
+  for (const uint8_t value_of : Bytes{0x14, 0x15}) {
     row = row_after({value_of, kFp, 2});
     CHECK(same(row.frame_pointer, Place::other));
   }
