@@ -2,6 +2,7 @@
 // The tables of the Metal profiler at exit and on SIGINT, in child processes.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "../../doubles/metal/fake_platform.hpp"
 #include "check.hpp"
@@ -133,33 +135,136 @@ TEST(an_ignored_interrupt_stays_ignored) {
 }
 
 TEST(a_handler_that_somebody_installed_later_stays) {
-  const Ended ended = run_in_child([] {
-    armed();
-    signal(SIGINT, &on_previous);
-    metal::ExitReport::instance().finish();
-    struct sigaction now = {};
-    sigaction(SIGINT, nullptr, &now);
-    return now.sa_handler == &on_previous ? 0 : 1;
-  });
-  CHECK_EQ(ended.status, 0);
+  for (const bool with_info : {false, true}) {
+    const Ended ended = run_in_child([with_info] {
+      platform().on_synchronize_all = [] { platform().stream.complete(3, 0); };
+      armed();
+      struct sigaction later = {};
+      later.sa_handler = &on_previous;
+      if (with_info) {
+        later.sa_flags = SA_SIGINFO;
+        later.sa_sigaction = &on_previous_with_info;
+      }
+      sigaction(SIGINT, &later, nullptr);
+      metal::ExitReport::instance().finish();
+      struct sigaction now = {};
+      sigaction(SIGINT, nullptr, &now);
+      return now.sa_sigaction == later.sa_sigaction ? 0 : 1;
+    });
+    CHECK_EQ(ended.status, 0);
+  }
 }
 
 TEST(an_interrupt_of_the_holder_of_the_lock_is_deferred) {
-  metal::SignalAwareLock lock;
   static int received = 0;
-  struct sigaction ours = {}, previous = {};
-  ours.sa_handler = [](int) { ++received; };
-  sigaction(SIGINT, &ours, &previous);
-  CHECK(!lock.defer_if_held(SIGINT));
-  lock.lock();
-  CHECK(lock.defer_if_held(SIGINT));
-  CHECK_EQ(received, 0);
-  lock.unlock();
-  CHECK_EQ(received, 1);
-  lock.lock();
-  lock.unlock();
-  CHECK_EQ(received, 1);
-  sigaction(SIGINT, &previous, nullptr);
+  for (const int signal : {SIGINT, SIGHUP}) {
+    metal::SignalAwareLock lock;
+    received = 0;
+    struct sigaction ours = {}, previous = {};
+    ours.sa_handler = [](int) { ++received; };
+    sigaction(signal, &ours, &previous);
+    CHECK(!lock.defer_if_held(signal));
+    lock.lock();
+    CHECK(lock.defer_if_held(signal));
+    CHECK_EQ(received, 0);
+    lock.unlock();
+    CHECK_EQ(received, 1);
+    lock.lock();
+    lock.unlock();
+    CHECK_EQ(received, 1);
+    CHECK(!lock.defer_if_held(signal));  // released
+    // Another thread's lock is none of the handler's business.
+    lock.lock();
+    std::thread([&] { CHECK(!lock.defer_if_held(signal)); }).join();
+    lock.unlock();
+    CHECK_EQ(received, 1);
+    sigaction(signal, &previous, nullptr);
+  }
+}
+
+// Signposts::open() is called with the profiler's lock held.
+TEST(an_interrupt_within_the_profiler_prints_when_it_has_left) {
+  struct Interrupted : fakes::FakePlatform {
+    bool open(metal::SignpostLog log) override {
+      raise(SIGINT);
+      const char text[] = "still within\n";
+      if (write(2, text, sizeof text - 1) < 0) _exit(9);
+      return FakePlatform::open(log);
+    }
+  };
+  const Ended ended = run_in_child([] {
+    static auto* const interrupted = new Interrupted;
+    const auto profiler = metal::Profiler::make(*interrupted, {0, 0, metal::OPERATION_STATS});
+    metal::ExitReport::instance().arm(profiler);
+    profiler->start_trace("event", false);
+    return 5;
+  });
+  CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
+  CHECK_EQ(count(ended.text, "There are no MPS operations"), 1u);
+  CHECK(ended.text.find("still within") < ended.text.find("There are no"));
+}
+
+TEST(a_profiler_may_be_replaced) {
+  for (const bool interrupted : {false, true}) {
+    const Ended ended = run_in_child([interrupted] {
+      armed();
+      const auto second = metal::Profiler::make(platform(), {0, 0, metal::COPY_STATS});
+      metal::ExitReport::instance().arm(second);
+      if (interrupted) raise(SIGINT);
+      return 0;
+    });
+    CHECK_EQ(WIFSIGNALED(ended.status), interrupted);
+    CHECK_EQ(count(ended.text, "There are no copies"), 1u);
+    CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 0u);
+  }
+}
+
+TEST(the_report_is_finished_once_and_restores_the_action) {
+  const Ended ended = run_in_child([] {
+    platform().on_synchronize_all = [] { platform().stream.complete(3, 0); };
+    armed();
+    metal::ExitReport::instance().finish();
+    struct sigaction now = {};
+    sigaction(SIGINT, nullptr, &now);
+    return now.sa_handler == SIG_DFL ? 0 : 1;  // exit() finds nothing to finish
+  });
+  CHECK_EQ(ended.status, 0);
+  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+}
+
+TEST(no_report_without_a_pipe) {
+  const Ended ended = run_in_child([] {
+    const rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
+    try {
+      metal::ExitReport::instance().arm(
+          metal::Profiler::make(platform(), {0, 0, metal::OPERATION_STATS}));
+    } catch (const fastprof::UnavailableError&) {
+      struct sigaction now = {};
+      sigaction(SIGINT, nullptr, &now);
+      return now.sa_handler == SIG_DFL ? 0 : 3;
+    }
+    return 1;
+  });
+  CHECK_EQ(ended.status, 0);
+  CHECK(ended.text.empty());
+}
+
+TEST(an_interrupt_of_a_forked_child_prints_nothing) {
+  const Ended ended = run_in_child([] {
+    platform().on_synchronize_all = [] { platform().stream.complete(3, 0); };
+    armed();
+    const pid_t child = fork();
+    if (child == 0) {
+      raise(SIGINT);
+      _exit(7);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGINT ? 0 : 1;
+  });
+  CHECK_EQ(ended.status, 0);
+  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);  // the parent's, at its exit
 }
 
 TEST(a_forked_child_prints_nothing) {

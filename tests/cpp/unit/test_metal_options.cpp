@@ -38,6 +38,9 @@ TEST(bits_are_those_of_pytorch) {
                               metal::WAIT_UNTIL_COMPLETED, metal::INCLUDE_SCHEDULE_INTERVAL,
                               metal::USE_INTERVALS,        metal::USE_EVENTS};
   for (int i = 0; i < 6; ++i) CHECK_EQ(profile[i], 1u << i);
+  CHECK_EQ(uint32_t{metal::OPTIONS_NONE}, 0u);
+  CHECK_EQ(uint32_t{metal::SIGNPOST_NONE}, 0u);
+  CHECK_EQ(uint32_t{metal::LOG_NONE}, 0u);
   CHECK_EQ(uint32_t{metal::OPTIONS_COUNT}, 63u);
   CHECK_EQ(uint32_t{metal::RUN_OPERATION}, 0x10000u);
   CHECK_EQ(uint32_t{metal::BLIT_COPY}, 0x20000u);
@@ -93,6 +96,12 @@ TEST(options_imply_others) {
                                        metal::ALL_SIGNPOST_INTERVALS | metal::USE_INTERVALS});
   CHECK_EQ(scheduled.signposts, types);
 
+  // With types, an interval that includes scheduling brings no others.
+  const metal::Options chosen =
+      resolve(metal::INCLUDE_SCHEDULE_INTERVAL | metal::USE_INTERVALS, metal::BLIT_COPY, 0);
+  CHECK_EQ(chosen.profile, uint32_t{metal::INCLUDE_SCHEDULE_INTERVAL | metal::USE_INTERVALS});
+  CHECK_EQ(chosen.signposts, uint32_t{metal::BLIT_COPY});
+
   const metal::Options one = resolve(0, metal::BLIT_COPY, 0);
   CHECK_EQ(one.profile, uint32_t{metal::USE_INTERVALS});
   CHECK_EQ(one.signposts, uint32_t{metal::BLIT_COPY});
@@ -123,12 +132,51 @@ TEST(modes) {
   CHECK_EQ(metal::parse_mode("interval"), uint32_t{metal::ALL_SIGNPOST_INTERVALS});
   CHECK_EQ(metal::parse_mode("event"), uint32_t{metal::ALL_SIGNPOST_EVENTS});
   CHECK_EQ(metal::parse_mode("interval, event,"), 3u);
+  CHECK_EQ(metal::parse_mode("event,interval"), 3u);
+  CHECK_EQ(metal::parse_mode(",,\t interval \t,, event  ,"), 3u);
   CHECK_EQ(message_of([] { metal::parse_mode("interval,events"); }),
            std::string("invalid signpost trace mode 'events': use interval, event, or "
                        "interval,event"));
   CHECK_EQ(message_of([] { metal::parse_mode(","); }),
            std::string("the signpost trace mode is empty: use interval, event, or "
                        "interval,event"));
+}
+
+TEST(sums_are_numbers_or_names) {
+  using metal::options_detail::kLogNames;
+  using metal::options_detail::kTraceNames;
+  const auto log = [](const char* text) {
+    return metal::options_detail::parse_sum(text, kLogNames, "a test");
+  };
+  for (const char* nothing : {"", " ", "\t \t", "0", " 0x0 ", ",", " | "})
+    CHECK_EQ(log(nothing), 0u);
+  CHECK_EQ(log("17"), 17u);
+  CHECK_EQ(log(" 0x11\t"), 17u);
+  CHECK_EQ(log("021"), 17u);
+  CHECK_EQ(log("0xffffffff"), 4294967295u);
+  CHECK_EQ(message_of([&] { log("4294967296"); }),
+           std::string("invalid options 4294967296 in a test: the number has more than 32 bits"));
+  CHECK_EQ(message_of([&] { log(" -1 "); }),
+           std::string("invalid option '-1' in a test: use a number, or names joined by ','"));
+  CHECK_EQ(message_of([&] { log("17 COPY_INFO"); }),
+           std::string("invalid option '17 COPY_INFO' in a test: use a number, or names joined by "
+                       "','"));
+  CHECK_EQ(log("COPY_INFO"), 2u);
+  CHECK_EQ(log("COPY_INFO|OPERATION_INFO,INCLUDE_BUFFER_ID"), 515u);
+  CHECK_EQ(log("  COPY_INFO \t,, |OPERATION_INFO  ,\tCOPY_INFO,"), 3u);
+  const std::string known[] = {"OPERATION_INFO",     "COPY_INFO",        "CPU_FALLBACK_INFO",
+                               "ALL_STATS",          "OPERATION_STATS",  "COPY_STATS",
+                               "CPU_FALLBACK_STATS", "INCLUDE_GPU_TIME", "INCLUDE_KERNEL_TIME",
+                               "INCLUDE_BUFFER_ID"};
+  for (uint32_t bit = 0; bit < 10; ++bit) CHECK_EQ(log(known[bit].c_str()), 1u << bit);
+  const std::string traced[] = {"ALL_SIGNPOST_EVENTS",  "ALL_SIGNPOST_INTERVALS",
+                                "WAIT_UNTIL_COMPLETED", "INCLUDE_SCHEDULE_INTERVAL",
+                                "USE_INTERVALS",        "USE_EVENTS"};
+  for (uint32_t bit = 0; bit < 6; ++bit)
+    CHECK_EQ(metal::options_detail::parse_sum(traced[bit], kTraceNames, "a test"), 1u << bit);
+  CHECK_EQ(metal::options_detail::parse_sum("RUN_OPERATION|BLIT_COPY|CPU_FALLBACK", kTraceNames,
+                                            "a test"),
+           0x70000u);
 }
 
 TEST(environment) {
@@ -163,6 +211,12 @@ TEST(environment) {
   CHECK_EQ(message_of([] { metal::options_of_environment(); }),
            std::string("invalid option 'COPY_STAT' in FASTPROF_METAL_LOG_PROFILE_INFO: use a "
                        "number, or names joined by ','"));
+  set({{"FASTPROF_METAL_TRACE_SIGNPOSTS", ""}, {"PYTORCH_MPS_TRACE_SIGNPOSTS", "0x20010"}});
+  CHECK_EQ(metal::options_of_environment().signposts, 0u);  // set, to nothing
+  set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "0xffffffff"}});
+  CHECK_EQ(message_of([] { metal::options_of_environment(); }),
+           std::string("invalid log options 4294967295 in FASTPROF_METAL_LOG_PROFILE_INFO: use "
+                       "bits 0 to 9 (LogOptions)"));
   set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "-1"}});
   CHECK(!message_of([] { metal::options_of_environment(); }).empty());
   set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "0x100000000"}});

@@ -7,55 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include "../../doubles/metal/fake_platform.hpp"
-#include "check.hpp"
 #include "fastprof/metal/gpu_capture.hpp"
-#include "fastprof/metal/profiler.hpp"
+#include "metal_setup.hpp"
+
+using namespace metal_checks;
 
 namespace {
 
-namespace metal = fastprof::metal;
-using fastprof::Device;
-using fastprof::DeviceType;
-using fastprof::DType;
-using fastprof::TensorDescription;
-using Texts = std::vector<std::string>;
-
-const int64_t kShape[] = {2, 3};
-
-TensorDescription tensor(DeviceType device, DType dtype = DType::float32,
-                         const void* pointer = nullptr) {
-  TensorDescription made;
-  made.shape = fastprof::Span<const int64_t>(kShape);
-  made.dtype = dtype;
-  made.device = Device{device, 0};
-  made.pointer = pointer;
-  return made;
-}
-
-// A profiler on a fake, and what it printed.
-struct Setup {
-  explicit Setup(uint32_t profile, uint32_t signposts = 0, uint32_t log = 0)
-      : profiler(metal::Profiler::make(platform, {profile, signposts, log},
-                                       [this](const std::string& text) { printed += text; })) {
-    platform.log.clear();
-  }
-  Texts take() { return std::exchange(platform.log, {}); }
-
-  fakes::FakePlatform platform;
-  std::string printed;
-  std::shared_ptr<metal::Profiler> profiler;
-};
-
 const int kernel = 0, other_kernel = 0, graph = 0;  // handles are their addresses
-
-void check_texts(const Texts& got, const Texts& wanted, int line) {
-  std::string a, b;
-  for (const std::string& each : got) a += each + "\n";
-  for (const std::string& each : wanted) b += each + "\n";
-  if (a != b) check::fail(__FILE__, line, "got\n" + a + "instead of\n" + b);
-}
-#define CHECK_TEXTS(got, ...) check_texts(got, __VA_ARGS__, __LINE__)
 
 }  // namespace
 
