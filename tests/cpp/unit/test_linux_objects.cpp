@@ -263,6 +263,14 @@ TEST(segments_that_lead_to_no_state_are_passed_over) {
   object.headers.insert(object.headers.begin() + 1, {header(PT_LOAD, PF_R | PF_W, 512, 32, 64),
                                                      header(PT_GNU_STACK, PF_R | PF_W, 0, 4096)});
   CHECK_EQ(object.visit().count, 1);
+  // Notes that come after the segments, of an object whose header only its data leads to.
+  Object last;
+  last.put_magic(kData + 64);
+  last.own_note(kData + 64);
+  std::swap(last.headers[0], last.headers[2]);
+  CHECK_EQ(last.visit().count, 1);
+  last.headers.erase(last.headers.begin() + 1);
+  CHECK_EQ(last.visit().count, 2);
   Object unloaded;
   unloaded.put_magic(kData + 64);
   unloaded.own_note(kData + 64);

@@ -99,6 +99,21 @@ TEST(an_interrupt_prints_once_and_ends_the_process_as_without_us) {
   CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
 }
 
+// The handler waits for the table, but not for longer than some seconds.
+TEST(a_table_that_is_never_printed_does_not_keep_the_process) {
+  const Ended ended = run_in_child([] {
+    const auto stuck =
+        metal::Profiler::make(platform(), {0, 0, metal::OPERATION_STATS}, [](const std::string&) {
+          for (;;) pause();
+        });
+    metal::ExitReport::instance().arm(stuck);
+    raise(SIGINT);
+    return 5;
+  });
+  CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
+  CHECK(ended.text.empty());
+}
+
 TEST(an_interrupt_goes_on_to_the_previous_handler_which_is_restored) {
   for (const bool with_info : {false, true}) {
     const Ended ended = run_in_child([with_info] {
