@@ -200,11 +200,11 @@ TEST(an_interrupt_of_the_holder_of_the_lock_is_deferred) {
 // Signposts::open() is called with the profiler's lock held.
 TEST(an_interrupt_within_the_profiler_prints_when_it_has_left) {
   struct Interrupted : fakes::FakePlatform {
-    bool open(metal::SignpostLog log) override {
+    bool open(metal::SignpostLog which) override {
       raise(SIGINT);
       const char text[] = "still within\n";
       if (write(2, text, sizeof text - 1) < 0) _exit(9);
-      return FakePlatform::open(log);
+      return FakePlatform::open(which);
     }
   };
   const Ended ended = run_in_child([] {
