@@ -404,8 +404,8 @@ TEST(a_walk_finds_the_object_of_an_address) {
   const discovery::Found all =
       discovery::scan_objects(nullptr, {state.magic, alignof(fastprof::State)});
   CHECK(all.self_path == nullptr);
-  CHECK_EQ(all.count, 1);
-  CHECK(all.states[0] == &fastprof::own_state);
+  CHECK(all.count >= 1);  // a library of the program may have one too
+  CHECK_EQ(std::count(all.states, all.states + all.count, &fastprof::own_state), 1);
 }
 
 TEST(functions_have_frame_entries_and_objects_sizes) {
