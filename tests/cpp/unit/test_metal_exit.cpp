@@ -249,12 +249,15 @@ TEST(the_report_is_finished_once_and_restores_the_action) {
 
 TEST(no_report_without_a_pipe) {
   const Ended ended = run_in_child([] {
-    const rlimit none = {0, 0};
+    rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    const rlimit none = {0, files.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
     try {
       metal::ExitReport::instance().arm(
           metal::Profiler::make(platform(), {0, 0, metal::OPERATION_STATS}));
     } catch (const fastprof::UnavailableError&) {
+      setrlimit(RLIMIT_NOFILE, &files);
       struct sigaction now = {};
       sigaction(SIGINT, nullptr, &now);
       return now.sa_handler == SIG_DFL ? 0 : 3;
