@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON forms of the exclusive profiler's events, and the NVTX text.
 #include <sstream>
+#include <streambuf>
+#include <vector>
 
 #include "../legacy_checks.hpp"
 #include "fastprof/legacy/nvtx_text.hpp"
@@ -103,7 +105,42 @@ TEST(the_json_of_the_lists_has_every_field) {
   CHECK_EQ(event_lists_json({}), std::string("{\"version\": 1, \"lists\": []}\n"));
 }
 
-TEST(kinds_have_names) {
+TEST(the_first_start_mark_is_time_zero) {
+  const LegacyEvent other = make_event(LegacyEventKind::Mark, "other", 0, 500);
+  for (const LegacyEventLists& lists :
+       {LegacyEventLists{{other, start(1000), start(2000), push("a", 1, 3000), pop(1, 4000)}},
+        LegacyEventLists{{other}, {start(1000)}, {start(2000), push("a", 1, 3000), pop(1, 4000)}}})
+    CHECK(written(lists).find("\"ts\": 2.0, \"dur\": 1.0") != std::string::npos);
+}
+
+TEST(the_json_of_the_lists_separates_lists_and_events) {
+  const std::string text =
+      event_lists_json({{push("a", 1, 1), push("b", 2, 2)}, {push("c", 3, 3), push("d", 4, 4)}});
+  size_t lines = 0;
+  for (const char c : text) lines += c == '\n';
+  CHECK_EQ(lines, 4u);
+  CHECK(text.find("[[{\"kind\": \"push\", \"name\": \"a\"") != std::string::npos);
+  CHECK(text.find("},\n{\"kind\": \"push\", \"name\": \"b\"") != std::string::npos);
+  CHECK(text.find("}],\n[{\"kind\": \"push\", \"name\": \"c\"") != std::string::npos);
+  CHECK(text.find("\"shapes\": [], \"stack\": []}") != std::string::npos);
+  CHECK(text.find("\"device_recorded\": false, \"device_index\": -1, \"device_us\": -1") !=
+        std::string::npos);
+}
+
+TEST(a_stream_that_takes_nothing_is_an_error) {
+  class FASTPROF_HIDDEN Full : public std::streambuf {
+   protected:
+    std::streamsize xsputn(const char*, std::streamsize) override { return 0; }
+  } full;
+  std::ostream out(&full);
+  CHECK_MESSAGE(IoError, "Could not write the events", write_events(out, {{start(0)}}));
+}
+
+TEST(kinds_have_names_and_numbers) {
+  const LegacyEventKind kinds[] = {LegacyEventKind::Mark, LegacyEventKind::PushRange,
+                                   LegacyEventKind::PopRange, LegacyEventKind::MemoryAlloc,
+                                   LegacyEventKind::OutOfMemory};
+  for (int number = 0; number < 5; ++number) CHECK_EQ(static_cast<int>(kinds[number]), number);
   const char* names[] = {"mark", "push", "pop", "memory_alloc", "out_of_memory", "unknown"};
   for (uint8_t kind = 0; kind < 6; ++kind)
     CHECK_EQ(std::string(legacy_event_kind_name(static_cast<LegacyEventKind>(kind))),
@@ -127,6 +164,40 @@ TEST(nvtx_text_of_any_length_and_number) {
   }
   CHECK_EQ(nvtx_range_text("", INT64_MAX, UINT64_MAX),
            ", seq = " + std::to_string(INT64_MAX) + ", op_id = " + std::to_string(UINT64_MAX));
+}
+
+TEST(nvtx_text_copies_names_of_each_length) {
+  for (size_t length = 0; length <= 600; ++length) {
+    std::string name;
+    for (size_t i = 0; i < length; ++i) name += static_cast<char>('!' + i % 90);
+    // A heap copy of exact size, so that a sanitizer sees a read outside.
+    const std::vector<char> exact(name.begin(), name.end());
+    CHECK_EQ(nvtx_range_text({exact.data(), length}, INT64_MAX, UINT64_MAX),
+             name + ", seq = 9223372036854775807, op_id = 18446744073709551615");
+  }
+}
+
+TEST(nvtx_text_is_terminated_at_each_length) {
+  const int64_t size = 7;
+  for (size_t length = 430; length <= 448; ++length) {
+    NvtxText text;
+    std::string expected(length, 'n');
+    text.add_head(expected, -1, 0);
+    text.open_sizes();
+    expected += ", sizes = [";
+    for (int i = 0; i < 30; ++i) {
+      text.add_shape(&size, 1);
+      expected += i == 0 ? "[7]" : ", [7]";
+      CHECK_EQ(std::string(text.c_str()), expected);
+    }
+  }
+}
+
+TEST(producers_are_equal_by_range_and_output) {
+  CHECK((ProducerOp{1, 2} == ProducerOp{1, 2}));
+  CHECK(!(ProducerOp{1, 2} == ProducerOp{1, 3}));
+  CHECK(!(ProducerOp{1, 2} == ProducerOp{4, 2}));
+  CHECK((ProducerOp() == ProducerOp{0, -1}));
 }
 
 TEST(nvtx_text_has_each_part_only_when_it_is_known) {
