@@ -115,6 +115,38 @@ TEST(the_layout_is_the_documented_one) {
   CHECK_EQ(encode_event_lists({{bare}}).size(), 24u + 16u + 104u);
 }
 
+TEST(constants_of_the_format_are_kept) {
+  CHECK_EQ(kEventBytesVersion, 1u);
+  CHECK_EQ(kConfigBytesVersion, 1u);
+  CHECK_EQ(kMaxEventBytes, size_t{1073741824});
+  // As few bytes as a list and an event can take.
+  const LegacyEvent bare = make_event(LegacyEventKind::Mark, "", 0, 1);
+  CHECK_EQ(decode_event_lists(encode_event_lists({{bare}})).at(0).size(), 1u);
+  CHECK_EQ(decode_event_lists(encode_event_lists({{}})).size(), 1u);
+}
+
+TEST(bits_say_async_and_device_event) {
+  for (const bool async : {false, true}) {
+    for (const bool device : {false, true}) {
+      LegacyEvent event = make_event(LegacyEventKind::Mark, "", 0, 1);
+      event.is_async = async;
+      event.is_remote = true;
+      event.device_index = device ? 0 : -1;
+      event.device_us = device ? 0 : 7;  // not sent without a device event
+      const std::string bytes = encode_event_lists({{event}});
+      CHECK_EQ(static_cast<int>(bytes[kBitsAt]), (async ? 1 : 0) + (device ? 2 : 0));
+      const LegacyEvent read = decode_event_lists(bytes).at(0).at(0);
+      CHECK_EQ(read.is_async, async);
+      CHECK_EQ(read.has_device_event(), device);
+      CHECK_EQ(read.device_index, device ? 0 : -1);
+      CHECK_EQ(read.device_us, device ? 0 : -1);
+    }
+  }
+  LegacyEvent local = make_event(LegacyEventKind::Mark, "", 0, 1);
+  local.device_index = 3;  // without an event
+  CHECK_EQ(decode_event_lists(encode_event_lists({{local}})).at(0).at(0).device_index, -1);
+}
+
 TEST(local_device_events_are_sent_as_time_since_the_first_of_their_device) {
   doubles::FakeDeviceStubs stubs(2);
   LegacyEventList list;
@@ -173,7 +205,10 @@ TEST(each_fault_is_refused_with_its_offset) {
   CHECK(contains(error_of(patched(good, kDeviceIndexAt, ~0ull, 4)),
                  "needs a device index of 0 or more"));
   CHECK(contains(error_of(patched(good, kDeviceUsAt, ~0ull, 8)), "needs device_us of 0 or more"));
-  CHECK(contains(error_of(patched(good, kBitsAt, 0, 1)), "without a device event"));
+  const std::string no_device = patched(good, kBitsAt, 0, 1);
+  CHECK(contains(error_of(no_device), "without a device event"));
+  CHECK(contains(error_of(patched(no_device, kDeviceIndexAt, ~0ull, 4)), "without a device event"));
+  CHECK(contains(error_of(patched(no_device, kDeviceUsAt, ~0ull, 8)), "without a device event"));
   CHECK(contains(error_of(patched(good, kNameAt, 0x7FFFFFFF, 4)), "2147483647 bytes expected"));
   const size_t op_inputs_ref = kNameAt + 4 + 5;
   CHECK(contains(error_of(patched(good, op_inputs_ref, 0xFFFFFFFF, 4)), "shapes do not fit"));
@@ -183,6 +218,7 @@ TEST(each_fault_is_refused_with_its_offset) {
   CHECK(contains(error_of(patched(good + "x", kPayloadAt, good.size() + 1 - 24, 8)),
                  "the payload has 1 bytes too many"));
   CHECK(contains(error_of(good, good.size() - 1), "bytes are more than the "));
+  CHECK_EQ(error_of(good, good.size()), std::string("(accepted)"));
   LegacyEventLists lists;
   CHECK_MESSAGE(FormatError, "remote events: at byte 0: ", lists = decode_event_lists("nonsense"));
 }
@@ -261,6 +297,16 @@ TEST(configurations_come_back_and_faults_are_refused) {
   CHECK(back.state == config.state && back.with_flops && back.report_input_shapes);
   CHECK(!back.profile_memory && !back.with_stack && !back.with_modules);
   CHECK_EQ(back.trace_id, config.trace_id);
+  CHECK_EQ(static_cast<int>(bytes[12]), 2);      // state
+  CHECK_EQ(static_cast<int>(bytes[13]), 1 + 8);  // shapes and flops
+  const ProfilerConfig all = decode_profiler_config(patched(bytes, 13, 31, 1));
+  CHECK(all.report_input_shapes && all.profile_memory && all.with_stack && all.with_flops &&
+        all.with_modules);
+  const ProfilerConfig last(ProfilerState::PRIVATEUSE1);
+  CHECK(decode_profiler_config(encode_profiler_config(last)).state == ProfilerState::PRIVATEUSE1);
+  CHECK(decode_profiler_config(patched(bytes, 13, 2, 1)).profile_memory);
+  CHECK(decode_profiler_config(patched(bytes, 13, 4, 1)).with_stack);
+  CHECK(decode_profiler_config(patched(bytes, 13, 16, 1)).with_modules);
   for (int bit = 0; bit < 5; ++bit)
     CHECK(encode_profiler_config(decode_profiler_config(patched(bytes, 13, 1ull << bit, 1))) ==
           patched(bytes, 13, 1ull << bit, 1));
@@ -294,6 +340,50 @@ TEST(counts_are_of_items_that_fit_in_what_is_left) {
     CHECK_EQ(reader.failed(), !c.fits);
     CHECK_EQ(reader.count(1, 1, "items"), c.fits ? 1u : 0u);  // nothing is read after a failure
   }
+}
+
+TEST(a_reader_keeps_its_first_failure_and_reads_nothing_more) {
+  ByteReader reader("abcdef", "bytes");
+  CHECK_EQ(reader.u8(), 'a');
+  CHECK_EQ(reader.u64(), 0u);
+  const std::string error = "bytes: at byte 1: 8 bytes expected, 5 left";
+  CHECK_EQ(reader.error(), error);
+  CHECK_EQ(reader.offset(), 1u);
+  CHECK_EQ(reader.u8(), 0);
+  CHECK_EQ(reader.u32(), 0u);
+  CHECK_EQ(reader.i64(), 0);
+  CHECK_EQ(reader.raw(2), "");
+  CHECK_EQ(reader.text(), "");
+  CHECK_EQ(reader.enter(2, "a section"), 6u);
+  CHECK_EQ(reader.left(), 5u);
+  reader.leave(6, "a section");
+  reader.fail("another");
+  CHECK_EQ(reader.error(), error);
+  CHECK_EQ(reader.offset(), 1u);
+}
+
+TEST(integers_are_little_endian) {
+  std::string bytes;
+  ByteWriter to(&bytes);
+  to.u8(1);
+  to.u32(0x05040302);
+  to.u64(0x0D0C0B0A09080706);
+  to.i32(-2);
+  to.i64(-3);
+  to.text("ab");
+  CHECK_EQ(to.offset(), 31u);
+  for (int i = 0; i < 13; ++i) CHECK_EQ(static_cast<int>(bytes[static_cast<size_t>(i)]), i + 1);
+  to.patch_u32(1, 7);
+  to.patch_u64(5, 8);
+  ByteReader from(bytes, "bytes");
+  CHECK_EQ(from.u8(), 1);
+  CHECK_EQ(from.u32(), 7u);
+  CHECK_EQ(from.u64(), 8u);
+  CHECK_EQ(from.i32(), -2);
+  CHECK_EQ(from.i64(), -3);
+  CHECK_EQ(from.text(), "ab");
+  CHECK_EQ(from.left(), 0u);
+  CHECK(!from.failed());
 }
 
 TEST(sections_limit_what_is_read) {

@@ -2,7 +2,9 @@
 // TLSLegacyProfilerGuard and RecordProfile: profiles of a scope whose destructors never throw.
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <stdexcept>
 
 #include "../legacy_checks.hpp"
 #include "fastprof/legacy/record_profile.hpp"
@@ -33,8 +35,10 @@ TEST(a_guard_hands_over_the_events_of_its_scope) {
 }
 
 TEST(a_guard_without_a_callback_only_disables) {
+  const CapturedStderr captured;
   { const TLSLegacyProfilerGuard guard{ProfilerConfig()}; }
   CHECK(!profiler_enabled());
+  CHECK_EQ(captured.text(), std::string());
 }
 
 TEST(a_guard_passes_its_options_on) {
@@ -54,6 +58,23 @@ TEST(a_guard_passes_its_options_on) {
     range("a");
   }
   CHECK_EQ(lists_seen, 1u);
+  CHECK(profiler_enabled());
+  disable_profiler();
+}
+
+TEST(a_guard_below_newer_debug_info_tells_and_leaves_the_profiler) {
+  class FASTPROF_HIDDEN Other : public DebugInfoBase {};
+  size_t calls = 0;
+  auto guard = std::make_unique<TLSLegacyProfilerGuard>(ProfilerConfig(),
+                                                        [&](const LegacyEventLists&) { ++calls; });
+  {
+    const DebugInfoGuard newer(DebugInfoKind::TEST_INFO, std::make_shared<Other>());
+    const CapturedStderr captured;
+    guard.reset();
+    CHECK(captured.text().find("TLSLegacyProfilerGuard: Can't disable profiler when it's not "
+                               "running, or not the newest debug info") != std::string::npos);
+  }
+  CHECK_EQ(calls, 0u);
   CHECK(profiler_enabled());
   disable_profiler();
 }
@@ -97,6 +118,45 @@ TEST(what_the_callback_throws_is_told_and_goes_no_further) {
   CHECK_EQ(told, std::string("fastprof: Got error processing profiler events: no room\n"
                              "fastprof: Got error processing profiler events\n"));
   CHECK(!profiler_enabled());
+}
+#endif
+
+#if FASTPROF_EXCEPTIONS
+TEST(what_a_profiler_throws_when_it_is_disabled_is_told) {
+  // A profiler of another library.
+  class FASTPROF_HIDDEN Failing : public ProfilerStateBase {
+   public:
+    const ProfilerConfig& config() const noexcept override { return config_; }
+    bool inherited() const noexcept override { return false; }
+    void push_range(const RecordFunction&) override {}
+    void pop_range(const RecordFunction&) override {}
+    void mark(const char*, bool) override {
+      if (with_text) throw std::runtime_error("mark lost");
+      throw 3;
+    }
+    void add_remote_events(LegacyEventLists) override {}
+    LegacyEventLists consolidate() override { return {}; }
+    void set_callback_handle(CallbackHandle) noexcept override {}
+    CallbackHandle callback_handle() const noexcept override { return kInvalidCallbackHandle; }
+    void report_memory_usage(void*, int64_t, uint64_t, uint64_t, Device) noexcept override {}
+    bool memory_profiling_enabled() const noexcept override { return false; }
+    bool with_text = true;
+
+   private:
+    ProfilerConfig config_;
+  };
+  for (const bool with_text : {true, false}) {
+    const auto failing = std::make_shared<Failing>();
+    failing->with_text = with_text;
+    ThreadLocalDebugInfo::push(DebugInfoKind::PROFILER_STATE, failing);
+    const CapturedStderr captured;
+    LegacyEventLists lists;
+    CHECK(!legacy_detail::disable_quietly({}, &lists, "a guard"));
+    CHECK_EQ(captured.text(),
+             std::string(with_text ? "fastprof: a guard: mark lost\n"
+                                   : "fastprof: a guard: the profiler could not be disabled\n"));
+    CHECK(ThreadLocalDebugInfo::current().empty());
+  }
 }
 #endif
 

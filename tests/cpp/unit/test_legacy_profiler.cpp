@@ -415,6 +415,7 @@ TEST(nvtx_text_links_inputs_to_the_ranges_that_produced_them) {
     producer = function.handle();
     function.set_outputs({Value(1), made});
   }
+  report_memory_usage(&storage, 0, 0, 0, {DeviceType::CPU, -1});  // frees nothing
   const std::vector<Value> inputs = {made, Value(2.0), Value::list({made, made})};
   {
     RecordFunction function;
@@ -441,6 +442,22 @@ TEST(nvtx_text_links_inputs_to_the_ranges_that_produced_them) {
           ", sizes = [[2, 3]], input_op_ids = [(0,-1)]",
       "pop"};
   CHECK(stubs.take_calls() == expected);
+}
+
+TEST(only_what_the_profiler_reads_is_needed) {
+  doubles::FakeDeviceStubs stubs;
+  const doubles::RegisteredStubs nvtx(DeviceStubsKind::NVTX, &stubs);
+  for (const ProfilerState state : {ProfilerState::CPU, ProfilerState::NVTX}) {
+    for (const bool shapes : {false, true}) {
+      ProfilerConfig config(state);
+      config.report_input_shapes = shapes;
+      enable_profiler(config);
+      const RecordFunction function;
+      CHECK_EQ(function.needs_inputs(), shapes);
+      CHECK_EQ(function.needs_outputs(), shapes && state == ProfilerState::NVTX);
+      disable_profiler();
+    }
+  }
 }
 
 TEST(itt_gets_the_bare_names) {
