@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordFunction: what observers see, when, and what happens when they fail.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -75,6 +71,93 @@ TEST(names_are_borrowed_or_copied) {
   }
 }
 
+TEST(what_is_not_given_is_not_set) {
+  static constexpr Site site = make_scope_site(RecordScope::USER_SCOPE, "of a site");
+  const std::vector<Value> inputs{1, 2};
+  const NamedValue kwinputs[] = {{"dim", 4}};
+  const Observed observed(all());
+  for (int form = 0; form < 4; ++form) {
+    RecordFunction function;
+    CHECK_EQ(function.name(), "");
+    CHECK_EQ(std::string(function.name_c_str()), "");
+    CHECK_EQ(function.overload_name(), "");
+    CHECK_EQ(function.num_inputs(), 0u);
+    CHECK_EQ(function.num_outputs(), 0u);
+    CHECK_EQ(function.node_id(), -1);
+    if (form == 0) function.before("f");
+    if (form == 1) function.before("f", inputs);
+    if (form == 2) function.before("f", inputs, kwinputs);
+    if (form == 3) function.before(site);
+    CHECK_EQ(function.name(), form == 3 ? "of a site" : "f");
+    CHECK(!function.is_nccl_meta());
+    CHECK_EQ(function.sequence_number(), -1);
+    CHECK_EQ(function.num_inputs(), form == 1 || form == 2 ? 2u : 0u);
+    CHECK_EQ(function.debug_handle(), -1);
+    function.set_overload_name(nullptr);
+    CHECK_EQ(function.overload_name(), "");
+    function.set_static_runtime_out_variant(true);
+    function.set_static_runtime_out_variant(false);
+    CHECK(!function.is_static_runtime_out_variant());
+  }
+  CHECK_EQ(starts[2].keys.size(), 1u);
+  CHECK_EQ(starts[3].keys.size(), 0u);
+}
+
+TEST(a_function_that_nobody_observes_keeps_the_defaults) {
+  RecordFunction function(RecordScope::USER_SCOPE);
+  CHECK(!function.is_active());
+  function.set_overload_name("out");
+  function.set_forward_thread_id(9);
+  function.set_handle(77);
+  function.set_debug_handle(11);
+  function.set_node_id(3);
+  function.set_async();
+  function.set_static_runtime_out_variant(true);
+  function.set_outputs({Value(1)});
+  function.set_recorded_begin(5);
+  function.before("f", {}, 12);
+  CHECK(function.scope() == RecordScope::FUNCTION);
+  CHECK(!function.needs_inputs() && !function.needs_outputs());
+  CHECK_EQ(function.name(), "");
+  CHECK_EQ(function.overload_name(), "");
+  CHECK_EQ(function.forward_thread_id(), 0u);
+  CHECK_EQ(function.handle(), 0u);
+  CHECK_EQ(function.debug_handle(), -1);
+  CHECK_EQ(function.node_id(), -1);
+  CHECK_EQ(function.sequence_number(), -1);
+  CHECK_EQ(function.thread_id(), 0u);
+  CHECK_EQ(function.num_inputs(), 0u);
+  CHECK_EQ(function.num_outputs(), 0u);
+  CHECK_EQ(function.outputs().size(), 0u);
+  CHECK_EQ(function.recorded_begin_ticks(), 0u);
+  CHECK(!function.is_async() && !function.is_static_runtime_out_variant());
+}
+
+TEST(the_begin_of_a_function_is_told_once) {
+  const uint64_t before = raw_ticks();
+  {
+    const Observed observed;
+    RecordFunction function;
+    CHECK_EQ(function.recorded_begin_ticks(), 0u);
+    function.before("seen by a callback only");
+    CHECK_EQ(function.recorded_begin_ticks(), 0u);
+    function.set_recorded_begin(1234);
+    CHECK_EQ(function.recorded_begin_ticks(), 1234u);
+    function.set_recorded_begin(5678);
+    CHECK_EQ(function.recorded_begin_ticks(), 1234u);
+  }
+  Session session;
+  session.start();
+  RecordFunction function;
+  function.before("recorded");
+  const uint64_t begin = function.recorded_begin_ticks();
+  CHECK(begin >= before && begin <= raw_ticks());
+  function.set_recorded_begin(1234);
+  CHECK_EQ(function.recorded_begin_ticks(), begin);
+  function.end();
+  CHECK_EQ(session.stop().size(), 1u);
+}
+
 TEST(inputs_are_seen_in_the_start_callback_only) {
   const Observed observed(all());
   const std::vector<Value> inputs{1, "two", 3.0};
@@ -120,6 +203,33 @@ TEST(outputs_are_seen_in_the_end_callback_only) {
   CHECK_EQ(starts[0].outputs.size(), 0u);
   CHECK_EQ(ends[0].outputs.size(), 2u);
   CHECK_EQ(ends[0].outputs[0].as_int64(), 7);
+}
+
+namespace {
+RecordFunction* ending = nullptr;
+size_t outputs_after = 0;
+void set_outputs_at_the_end(const RecordFunction& function, ObserverContext*) {
+  ending->set_outputs({Value(1), Value(2), Value(3)});
+  outputs_after = function.outputs().size();
+}
+}  // namespace
+
+TEST(outputs_cannot_be_set_once_the_end_has_come) {
+  const CallbackHandle handle = add_thread_local_callback(
+      RecordFunctionCallback(nullptr, set_outputs_at_the_end).needs_outputs(true));
+  {
+    RecordFunction function;
+    ending = &function;
+    function.set_outputs({Value(1)});  // before the begin: possible
+    CHECK_EQ(function.num_outputs(), 1u);
+    function.before("f");
+    function.set_outputs({Value(1), Value(2)});
+    function.end();
+    CHECK_EQ(outputs_after, 2u);
+    function.set_outputs({Value(1), Value(2), Value(3), Value(4)});
+    CHECK_EQ(function.num_outputs(), 2u);
+  }
+  remove_callback(handle);
 }
 
 TEST(handles_are_unique_over_threads) {
@@ -168,6 +278,8 @@ TEST(node_ids_default_to_the_process) {
   const Observed observed;
   CHECK_EQ(RecordFunction::default_node_id(), -1);
   CHECK_THROWS(ValueError, RecordFunction::set_default_node_id(-1));
+  RecordFunction::set_default_node_id(0);
+  CHECK_EQ(RecordFunction::default_node_id(), 0);
   RecordFunction::set_default_node_id(3);
   {
     RecordFunction function;
@@ -205,6 +317,20 @@ TEST(callbacks_chosen_ahead) {
     CHECK_EQ(starts[0].scope, RecordScope::USER_SCOPE);
   }
   CHECK_EQ(ends.size(), 1u);
+}
+
+TEST(callbacks_chosen_ahead_may_be_none) {
+  { CHECK(!RecordFunction(step_callbacks(RecordScope::FUNCTION)).is_active()); }
+  Session session;
+  session.start();
+  {
+    RecordFunction function(step_callbacks(RecordScope::FUNCTION));
+    CHECK(function.is_active());
+    function.before("recorded");
+    const DisableRecordFunctionGuard off;
+    CHECK(!RecordFunction(step_callbacks(RecordScope::FUNCTION)).is_active());
+  }
+  CHECK_EQ(session.stop().size(), 1u);
 }
 
 namespace {
@@ -245,25 +371,11 @@ std::unique_ptr<ObserverContext> throwing_start(const RecordFunction&) {
 void throwing_end(const RecordFunction&, ObserverContext*) {
   throw 7;
 }
-
-// What `body` writes to stderr.
-template <class Body>
-std::string stderr_of(Body body) {
-  std::fflush(stderr);
-  char path[] = "/tmp/fastprof_stderr_XXXXXX";
-  const int file = ::mkstemp(path);
-  const int saved = ::dup(2);
-  ::dup2(file, 2);
-  body();
-  std::fflush(stderr);
-  ::dup2(saved, 2);
-  ::close(saved);
-  std::string text(4096, '\0');
-  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  ::close(file);
-  ::unlink(path);
-  return text;
+std::unique_ptr<ObserverContext> start_throwing_a_number(const RecordFunction&) {
+  throw 8;
+}
+void end_throwing_an_error(const RecordFunction&, ObserverContext*) {
+  throw std::runtime_error("end failed on purpose");
 }
 }  // namespace
 
@@ -280,15 +392,31 @@ TEST(what_callbacks_throw_is_caught_and_reported_once) {
     CHECK_EQ(ends.size(), 5u);
   });
   remove_callback(bad);
-  const size_t first = text.find("start failed on purpose");
-  CHECK(first != std::string::npos);
-  CHECK(text.find("start failed on purpose", first + 1) == std::string::npos);
-  CHECK_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  CHECK_EQ(text,
+           "fastprof: a RecordFunction start callback threw: start failed on purpose; it was "
+           "caught, and further exceptions of this callback are not reported\n"
+           "fastprof: a RecordFunction end callback threw an exception not derived from "
+           "std::exception; it was caught, and further exceptions of this callback are not "
+           "reported\n");
   RecordFunction function;  // the thread still dispatches
   const Observed observed;
   RecordFunction after;
   after.before("after");
   CHECK_EQ(starts.size(), 1u);
+}
+
+TEST(reports_of_failures_say_which_callback_it_was) {
+  const CallbackHandle bad =
+      add_global_callback(RecordFunctionCallback(start_throwing_a_number, end_throwing_an_error));
+  const std::string text = stderr_of([] {
+    RecordFunction function;
+    function.before("f");
+  });
+  remove_callback(bad);
+  CHECK(text.find("a RecordFunction start callback threw an exception not derived from "
+                  "std::exception; it") != std::string::npos);
+  CHECK(text.find("a RecordFunction end callback threw: end failed on purpose; it") !=
+        std::string::npos);
 }
 
 TEST(an_exception_through_the_scope_still_ends_it) {
