@@ -63,6 +63,7 @@ TEST(kinds_are_identified_by_number_address_or_text) {
 
 TEST(kinds_are_ordered_predefined_by_number_then_named_by_text_then_by_address) {
   static constexpr std::string_view texts[] = {"z", "y"};
+  CHECK_EQ(DebugInfoKind(&texts[1]).name(), "y");
   const DebugInfoKind kinds[] = {
       DebugInfoKind::PRODUCER_INFO,    DebugInfoKind::MOBILE_RUNTIME_INFO,
       DebugInfoKind::PROFILER_STATE,   DebugInfoKind::INFERENCE_CONTEXT,
@@ -79,6 +80,47 @@ TEST(kinds_are_ordered_predefined_by_number_then_named_by_text_then_by_address) 
     }
     if (i < 7) CHECK_EQ(kinds[i].hash(), i + 1);
   }
+}
+
+TEST(chains_share_nodes_and_are_equal_by_identity) {
+  const DebugInfoChain empty;
+  CHECK(empty.empty() && !empty);
+  CHECK(empty == DebugInfoChain() && !(empty != DebugInfoChain()));
+  CHECK(empty.get(DebugInfoKind::TEST_INFO) == nullptr);
+  CHECK(empty.get_shared(DebugInfoKind::TEST_INFO) == nullptr);
+  const std::shared_ptr<Info> one = info(1), two = info(2);
+  const DebugInfoChain chain = empty.with(DebugInfoKind::TEST_INFO, one);
+  const DebugInfoChain longer = chain.with(REQUEST, two);
+  CHECK(!chain.empty() && chain);
+  CHECK(DebugInfoChain(chain) == chain && !(DebugInfoChain(chain) != chain));
+  CHECK(chain != longer && !(chain == longer) && chain != empty);
+  CHECK(longer.get(DebugInfoKind::TEST_INFO) == one.get());
+  CHECK(longer.get_shared(REQUEST) == two);
+  CHECK(longer.get_shared(DebugInfoKind::TEST_INFO) == one);
+  CHECK(chain.get(REQUEST) == nullptr && chain.get_shared(REQUEST) == nullptr);
+  CHECK_EQ(one.use_count(), 2);  // here and in the one node that both chains share
+  const std::shared_ptr<DebugInfoBase> plain = one;
+  CHECK(plain->memory_reporting() == nullptr && plain->profiler_state() == nullptr);
+}
+
+TEST(errors_of_push_and_pop_name_what_is_newest) {
+  CHECK(ThreadLocalDebugInfo::current().empty());
+#if FASTPROF_EXCEPTIONS
+  const auto message = [] {
+    try {
+      ThreadLocalDebugInfo::pop(DebugInfoKind::TEST_INFO);
+    } catch (const StateError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string begin =
+      "ThreadLocalDebugInfo::pop(TEST_INFO): the newest debug info of this "
+      "thread is ";
+  CHECK_EQ(message(), begin + "none; push and pop must nest on one thread");
+  const DebugInfoGuard guard(REQUEST, info(1));
+  CHECK_EQ(message(), begin + "request; push and pop must nest on one thread");
+#endif
 }
 
 TEST(push_peek_and_pop_nest) {
@@ -210,6 +252,15 @@ TEST(memory_reports_reach_the_nearest_profiler_state_only) {
   const DebugInfoGuard not_memory(DebugInfoKind::PROFILER_STATE, info(1));
   report_memory_usage(nullptr, 64, 1000, 2000, {DeviceType::CUDA, 1});
   CHECK_EQ(profiler->total, 48);
+}
+
+TEST(devices_are_packed_into_words) {
+  CHECK_EQ(device_word({DeviceType::CUDA, 1}), 0x10001u);
+  CHECK_EQ(device_word({DeviceType::CPU, -1}), 0xFFFF0000u);
+  CHECK_EQ(device_word({DeviceType::NONE, 2}), 0x2FFFFu);
+  for (const Device device : {Device{DeviceType::CUDA, 1}, Device{DeviceType::CPU, -1},
+                              Device{DeviceType::NONE, 2}, Device{DeviceType::XPU, 0x1234}})
+    CHECK(device_of_word(device_word(device)) == device);
 }
 
 TEST(memory_reports_reach_a_session) {

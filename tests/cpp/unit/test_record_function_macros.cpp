@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordFunction's macros, and functions as a session records them, with and without callbacks.
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -75,6 +76,46 @@ TEST(inputs_are_converted_only_when_needed) {
   CHECK_EQ(starts[0].num_inputs, 0u);
 }
 
+TEST(options_may_be_without_values) {
+  const Observed observed(all());
+  {
+    FASTPROF_RECORD_FUNCTION("no values", inputs());
+    FASTPROF_RECORD_OUTPUTS();
+  }
+  { FASTPROF_RECORD_FUNCTION("no number", inputs(1), kwinputs({})); }
+  { FASTPROF_RECORD_FUNCTION_DYNAMIC(std::string("dynamic"), inputs(), async()); }
+  CHECK_EQ(starts.size(), 3u);
+  CHECK_EQ(starts[0].num_inputs, 0u);
+  CHECK_EQ(ends[0].outputs.size(), 0u);
+  CHECK_EQ(starts[1].num_inputs, 1u);
+  CHECK_EQ(starts[2].num_inputs, 0u);
+  CHECK(starts[2].async && !starts[1].async);
+  for (const Seen& seen : starts) {
+    CHECK_EQ(seen.sequence_number, -1);
+    CHECK_EQ(seen.node_id, -1);
+    CHECK_EQ(seen.debug_handle, -1);
+    CHECK_EQ(seen.forward_thread_id, 0u);
+    CHECK_EQ(seen.overload, "");
+    CHECK(seen.keys.empty());
+  }
+}
+
+TEST(arguments_of_ranges_are_values_of_their_types) {
+  const double half = 0.5;
+  uint64_t bits = 0;
+  std::memcpy(&bits, &half, sizeof bits);
+  CHECK(arg_value(ArgType::int64, static_cast<uint64_t>(-5)) == Value(-5));
+  CHECK(arg_value(ArgType::uint64, 5) == Value(5));
+  CHECK(arg_value(ArgType::uint64, UINT64_MAX) == Value(UINT64_MAX));
+  CHECK(arg_value(ArgType::pointer, 4096) == Value(4096));
+  CHECK(arg_value(ArgType::float64, bits) == Value(0.5));
+  CHECK(arg_value(ArgType::boolean, 0) == Value(false));
+  CHECK(arg_value(ArgType::boolean, 1) == Value(true));
+  CHECK(arg_value(ArgType::boolean, 2) == Value(true));
+  CHECK(arg_value(ArgType::string, reinterpret_cast<uintptr_t>("text")) == Value("text"));
+  CHECK(arg_value(static_cast<ArgType>(6), 1) == Value());
+}
+
 // --- with the recorder
 
 namespace {
@@ -131,6 +172,27 @@ TEST(functions_are_recorded_with_and_without_callbacks) {
     CHECK(capture.flags[row] & event_flag::finished);
     if (capture.sites[capture.site[row]].name != "args with callbacks") continue;
     CHECK_EQ(capture.payload_words[capture.payload[row]], 12u);
+  }
+}
+
+TEST(a_function_at_a_site_with_arguments_records_zeros_for_them) {
+  static constexpr const char* names[] = {"rows", "columns"};
+  static constexpr ArgType types[] = {ArgType::int64, ArgType::int64};
+  static constexpr Site site = make_site(SiteKind::range, category::op, RecordScope::FUNCTION,
+                                         "typed", nullptr, nullptr, 0, 2, names, types);
+  Session session;
+  session.start();
+  for (const int64_t sequence_number : {-1, 7}) {
+    RecordFunction function(site);
+    CHECK(function.is_active());
+    function.before(site, {}, {}, sequence_number);
+    CHECK_EQ(function.name(), "typed");
+  }
+  const Capture& capture = session.stop();
+  CHECK_EQ(capture.size(), 2u);
+  for (size_t row = 0; row < capture.size(); ++row) {
+    CHECK_EQ(capture.payload_words[capture.payload[row]], 0u);
+    CHECK_EQ(capture.payload_words[capture.payload[row] + 1], 0u);
   }
 }
 

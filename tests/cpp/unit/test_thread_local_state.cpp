@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -40,6 +41,14 @@ thread_local int slot_value = 0;
 thread_local std::string text;
 
 }  // namespace
+
+TEST(handles_of_slots_that_are_not_registered_are_unknown) {
+  CHECK_EQ(kInvalidSlotHandle, 0u);
+  CHECK(!unregister_thread_local_slot(kInvalidSlotHandle));
+  CHECK(!unregister_thread_local_slot(1));
+  (void)process_primitives();
+  CHECK(!unregister_thread_local_slot(1));
+}
 
 TEST(a_snapshot_carries_info_callbacks_and_switch) {
   started = 0;
@@ -109,6 +118,82 @@ TEST(removing_a_propagated_callback_is_local) {
   }
   CHECK(!has_thread_local_callbacks());
   CHECK((effective_mask(state()) & mask_bit::callbacks) == 0);
+}
+
+TEST(a_new_thread_takes_what_the_snapshot_has_alone) {
+  const CallbackHandle handle = add_thread_local_callback(RecordFunctionCallback(count_start));
+  const ThreadLocalState with_callback;
+  remove_callback(handle);
+  enable_record_function(false);
+  const ThreadLocalState switched_off;
+  enable_record_function(true);
+  const ThreadLocalState plain;
+  std::thread([&] {
+    const ThreadLocalStateGuard inside(with_callback);
+    CHECK(has_thread_local_callbacks());
+    CHECK(is_record_function_enabled());
+  }).join();
+  std::thread([&] {
+    const ThreadLocalStateGuard inside(switched_off);
+    CHECK(!has_thread_local_callbacks());
+    CHECK(!is_record_function_enabled());
+  }).join();
+  std::thread([&] {
+    const ThreadLocalStateGuard inside(plain);
+    CHECK(!has_thread_local_callbacks());
+    CHECK(is_record_function_enabled());
+    CHECK(existing_thread_primitives() == nullptr);  // nothing to keep
+  }).join();
+}
+
+namespace {
+// Threads whose primitives are listed; 0 if the links of the list do not fit together.
+size_t listed_threads() {
+  ProcessPrimitives* process = process_primitives();
+  const PrimitivesLock lock(process);
+  size_t count = 0;
+  const ThreadPrimitives* previous = nullptr;
+  for (const ThreadPrimitives* one = process->threads; one != nullptr; one = one->next) {
+    if (one->previous != previous) return 0;
+    previous = one;
+    ++count;
+  }
+  return count;
+}
+// A thread that uses its primitives and stays until it is told to end.
+struct Waiting {
+  std::promise<void> began, end;
+  std::thread thread;
+  Waiting() {
+    thread = std::thread([this] {
+      (void)current_thread_id();
+      std::future<void> told = end.get_future();
+      began.set_value();
+      told.wait();
+    });
+    began.get_future().wait();
+  }
+  void finish() {
+    end.set_value();
+    thread.join();
+  }
+};
+}  // namespace
+
+TEST(threads_are_listed_while_they_live) {
+  (void)current_thread_id();
+  const size_t before = listed_threads();
+  CHECK(before >= 1);
+  Waiting first, second, third, fourth;
+  CHECK_EQ(listed_threads(), before + 4);
+  second.finish();  // in between
+  CHECK_EQ(listed_threads(), before + 3);
+  fourth.finish();  // the newest
+  CHECK_EQ(listed_threads(), before + 2);
+  first.finish();
+  CHECK_EQ(listed_threads(), before + 1);
+  third.finish();
+  CHECK_EQ(listed_threads(), before);
 }
 
 TEST(set_thread_local_state_stays) {
@@ -198,7 +283,12 @@ TEST(a_forked_child_keeps_global_callbacks) {
   const pid_t child = ::fork();
   if (child == 0) {
     call();
-    ::_exit(started == 1 ? 0 : 1);
+    bool good = started == 1 && load_relaxed(&state()->callbacks_users) == 1 &&
+                (effective_mask(state()) & mask_bit::callbacks) != 0;
+    remove_callback(global);
+    good = good && load_relaxed(&state()->callbacks_users) == 0 &&
+           (effective_mask(state()) & mask_bit::callbacks) == 0;
+    ::_exit(good ? 0 : 1);
   }
   int status = -1;
   ::waitpid(child, &status, 0);
