@@ -203,6 +203,7 @@ TEST(producers_are_equal_by_range_and_output) {
 TEST(nvtx_text_has_each_part_only_when_it_is_known) {
   const std::vector<std::vector<int64_t>> shapes = {{2, 3}, {}, {4}};
   CHECK_EQ(nvtx_range_text("op", -1), std::string("op"));
+  CHECK_EQ(nvtx_range_text(std::string_view(), 1), std::string(", seq = 1"));
   CHECK_EQ(nvtx_range_text("op", 0), std::string("op, seq = 0"));
   CHECK_EQ(nvtx_range_text("op", -1, 5), std::string("op, op_id = 5"));
   CHECK_EQ(nvtx_range_text("op", 7, 5), std::string("op, seq = 7, op_id = 5"));

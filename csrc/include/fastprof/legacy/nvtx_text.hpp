@@ -126,7 +126,7 @@ class NvtxText {
         ends(std::integral_constant<size_t, 8>{});
       else
         ends(std::integral_constant<size_t, 4>{});
-    } else {
+    } else if (size != 0) {  // an empty view may have no address
       std::memcpy(to, from, size);
     }
     return to + size;
