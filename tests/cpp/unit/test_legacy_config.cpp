@@ -200,6 +200,23 @@ TEST(device_times_of_records_without_a_local_device_event_are_the_stored_ones) {
   CHECK_EQ(times.device_us(without_event), 57);
 }
 
+TEST(device_times_are_whole_microseconds_from_0) {
+  class FASTPROF_HIDDEN Given : public doubles::FakeDeviceStubs {
+   public:
+    double elapsed_us(const DeviceEvent&, const DeviceEvent&) const override { return given; }
+    double given = 0;
+  } stubs;
+  LegacyEvent event;
+  event.record(&stubs);
+  DeviceTimes times;
+  const double given_us[] = {-3, 0, 0.9, 1, 1.9, 2};
+  const int64_t expected_us[] = {0, 0, 0, 1, 1, 2};
+  for (size_t i = 0; i < 6; ++i) {
+    stubs.given = given_us[i];
+    CHECK_EQ(times.device_us(event), expected_us[i]);
+  }
+}
+
 TEST(an_event_list_is_empty_after_consolidation) {
   RangeEventList list;
   list.record(make_event(LegacyEventKind::Mark, "a", 0, 1));
