@@ -2,7 +2,6 @@
 // The Chrome writer: exact lines, strictness over random captures, lanes that nest, and files that
 // are whole or absent. What readers make of it is tested in
 // tests/python/integration/test_trace_readers.py.
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/frame_name.hpp"
 #include "rich_capture.hpp"
+#include "temporary_folder.hpp"
 
 using namespace fastprof;
 using namespace fastprof_test;
@@ -36,25 +36,6 @@ std::string contents(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/fastprof-test-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() {
-    for (const std::string& name : names()) unlink((path + "/" + name).c_str());
-    rmdir(path.c_str());
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> list;
-    DIR* folder = opendir(path.c_str());
-    while (const dirent* entry = readdir(folder))
-      if (entry->d_name[0] != '.') list.push_back(entry->d_name);
-    closedir(folder);
-    return list;
-  }
-};
 
 }  // namespace
 
@@ -384,7 +365,7 @@ TEST(children_follow_a_range_that_was_moved) {
 }
 
 TEST(a_file_appears_whole) {
-  Folder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path + "/trace.json";
   const uint64_t bytes = write_chrome_trace(rich_capture(), path);
   CHECK_EQ(contents(path).size(), bytes);
@@ -403,7 +384,7 @@ TEST(a_file_appears_whole) {
 }
 
 TEST(a_replaced_file_keeps_its_mode_from_the_first_byte) {
-  Folder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path + "/secret.json";
   write_chrome_trace(rich_capture(), path);
   chmod(path.c_str(), 0600);
@@ -427,7 +408,7 @@ TEST(failures_leave_what_was_there) {
   CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/no/such/folder/trace.json"));
   CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/tmp"));
   CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/dev/full"));
-  Folder folder;
+  TemporaryFolder folder;
   const std::string path = folder.path + "/trace.json";
   std::ofstream(path) << "old";
   rlimit old_limit;
