@@ -13,6 +13,28 @@
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
 
+namespace {
+
+// The line of a row of this name whose times are all `ns`, but for the self time.
+std::string line_of(const std::string& name, int64_t ns, int64_t self_ns, size_t name_width = 55) {
+  Summary summary;
+  SummaryRow row;
+  row.name = name;
+  row.category = "c";
+  row.count = 1;
+  row.self_ns = self_ns;
+  row.total_ns = row.min_ns = row.p50_ns = row.p99_ns = row.max_ns = ns;
+  row.mean_ns = static_cast<double>(ns);
+  summary.rows = {row};
+  summary.self_total_ns = 1000;
+  std::istringstream lines(summary.to_string(0, name_width));
+  std::string line;
+  for (int i = 0; i < 4; ++i) std::getline(lines, line);
+  return line;
+}
+
+}  // namespace
+
 TEST(hand_worked) {
   CaptureBuilder b;
   const uint32_t step = b.site("step"), load = b.site("load"),
@@ -82,6 +104,46 @@ TEST(enclosing_ranges_are_left_out) {
   CHECK_EQ(s[0].self_ns, 4);
 }
 
+// What a child takes from a range that began before the session is nobody's, even if another range
+// of its name is counted.
+TEST(children_of_enclosing_ranges_take_nothing_from_their_name) {
+  CaptureBuilder b;
+  const uint32_t outer = b.site("outer"), inner = b.site("inner");
+  b.track(1, "");
+  b.row(outer, -50, 10, {}, event_flag::enclosing);
+  b.row(inner, 5, 9);
+  b.row(outer, 20, 30);
+  const Summary s = summarise(b.finish());
+  CHECK_EQ(s.find("outer")->self_ns, 10);
+  CHECK_EQ(s.find("outer")->count, uint64_t{1});
+  CHECK_EQ(s.ranges, uint64_t{2});
+}
+
+// Rows that say when tasks ran are no work, and their tracks are no threads.
+TEST(tasks_count_for_their_thread) {
+  CaptureBuilder b;
+  const uint32_t work = b.site("work"), life = b.site("t", EventKind::range, "task_lifetime"),
+                 await = b.site("t", EventKind::range, "task_await"),
+                 mark = b.site("m", EventKind::mark);
+  b.track(1, "main");
+  b.row(work, 0, 10);
+  b.capture.tracks[b.track(1, "task")].thread_id = 1;
+  b.row(life, 20, 100);
+  b.row(work, 30, 80);
+  b.row(await, 40, 60);
+  b.instant(mark, 45);
+  b.track(2, "other");
+  b.row(work, 0, 5);
+  const Summary s = summarise(b.finish());
+  CHECK_EQ(s.size(), size_t{1});
+  CHECK_EQ(s[0].count, uint64_t{3});
+  CHECK_EQ(s[0].self_ns, 10 + 50 + 5);  // with the time in which it awaits
+  CHECK_EQ(s.threads, uint64_t{2});
+  CHECK_EQ(s.other_events, uint64_t{1});
+  CHECK_EQ(s.self_total_ns, 65);
+  CHECK_EQ(s.window_ns, 1'000'000'000);
+}
+
 TEST(orders) {
   CaptureBuilder b;
   const uint32_t a = b.site("a"), z = b.site("z");
@@ -95,6 +157,122 @@ TEST(orders) {
   CHECK_EQ(summarise(b.capture, SummaryOrder::mean)[0].name, "z");
   CHECK_EQ(summarise(b.capture, SummaryOrder::self)[0].name, "a");
   CHECK_EQ(summarise(b.capture, SummaryOrder::name)[1].name, "z");
+}
+
+// Rows that are equal in a column keep their order.
+TEST(every_column_orders_the_rows) {
+  const auto row = [](const char* name, int64_t(&values)[8]) {
+    SummaryRow made;
+    made.name = name;
+    made.self_ns = values[0];
+    made.total_ns = values[1];
+    made.count = static_cast<uint64_t>(values[2]);
+    made.mean_ns = static_cast<double>(values[3]);
+    made.min_ns = values[4];
+    made.p50_ns = values[5];
+    made.p99_ns = values[6];
+    made.max_ns = values[7];
+    return made;
+  };
+  constexpr SummaryOrder orders[] = {SummaryOrder::self, SummaryOrder::total, SummaryOrder::count,
+                                     SummaryOrder::mean, SummaryOrder::min,   SummaryOrder::p50,
+                                     SummaryOrder::p99,  SummaryOrder::max};
+  for (size_t column = 0; column < 8; ++column) {
+    // In all other columns, the other rows are larger.
+    int64_t small[8] = {9, 9, 9, 9, 9, 9, 9, 9}, large[8] = {1, 1, 1, 1, 1, 1, 1, 1},
+            equal[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    small[column] = 2;
+    large[column] = equal[column] = 3;
+    Summary summary;
+    summary.rows = {row("d", small), row("c", large), row("b", equal), row("a", small)};
+    summary.sort(orders[column]);
+    const auto names = [&] {
+      std::string text;
+      for (const SummaryRow& each : summary) text += each.name;
+      return text;
+    };
+    CHECK_EQ(names(), "cbda");
+    summary.sort(SummaryOrder::name);
+    CHECK_EQ(names(), "abcd");
+    summary.sort(static_cast<SummaryOrder>(99));  // of no order: stays
+    CHECK_EQ(names(), "abcd");
+  }
+}
+
+TEST(times_are_shown_in_the_largest_unit_that_fits) {
+  const std::pair<int64_t, const char*> cases[] = {{0, "0 ns"},
+                                                   {999, "999 ns"},
+                                                   {1000, "1.000 us"},
+                                                   {999999, "999.999 us"},
+                                                   {1000000, "1.000 ms"},
+                                                   {999999999, "1000.000 ms"},
+                                                   {1000000000, "1.000 s"},
+                                                   {-999, "-999 ns"},
+                                                   {-1500, "-1.500 us"}};
+  for (const auto& [ns, text] : cases) {
+    std::istringstream cells(line_of("x", ns, 0));
+    std::string words, word;
+    while (cells >> word) words += word + ' ';
+    const std::string shown = text + std::string(" ");
+    CHECK_EQ(words, "x c 0.00% 0 ns " + shown + "1 " + shown + shown + shown + shown + shown);
+  }
+}
+
+TEST(names_are_cut_to_whole_characters) {
+  const auto name = [](const std::string& given, size_t width) {
+    const std::string line = line_of(given, 1, 1, width);
+    return line.substr(0, line.find("  c "));
+  };
+  CHECK_EQ(name("abcdef", 6), std::string("abcdef"));
+  CHECK_EQ(name("abcdefg", 6), std::string("abc..."));
+  CHECK_EQ(name("abcdefg", 4), std::string("a..."));
+  CHECK_EQ(name("abcdefg", 3), std::string("abcdefg"));  // no room for anything but the dots
+  CHECK_EQ(name("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 5),
+           std::string("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"));
+  CHECK_EQ(name("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 4), std::string("\xC3\xA9..."));
+  CHECK_EQ(name("a b\x1F\x7F\x01~", 9), std::string("a b???~"));
+}
+
+TEST(a_whole_table) {
+  CaptureBuilder b(0, 2000);
+  const uint32_t outer = b.site("outer"), inner = b.site("inner", EventKind::range, "cpu_op");
+  b.track(1, "main");
+  b.row(outer, 0, 900);
+  b.row(inner, 100, 400);
+  b.row(inner, 500, 800);
+  b.track(2, "worker");
+  b.row(outer, 0, -1);
+  const Summary s = summarise(b.finish());
+  const std::string rule = std::string(103, '-') + '\n';
+  const std::string title =
+      "Name   Category         Self %      Self     Total  Count      Mean     Min     p50"
+      "       p99       Max\n";
+  const std::string lines =
+      "outer  user_annotation  79.31%  2.300 us  2.900 us      2  1.450 us  900 ns  900 ns"
+      "  2.000 us  2.000 us\n"
+      "inner  cpu_op           20.69%    600 ns    600 ns      2    300 ns  300 ns  300 ns"
+      "    300 ns    300 ns\n";
+  CHECK_EQ(s.to_string(),
+           rule + title + rule + lines + rule +
+               "Self time total: 2.900 us in 4 ranges on 2 threads, session 2.000 us\n"
+               "Unfinished at stop: 1 (counted with the time until the stop)\n");
+  CHECK(s.to_string(1).find("(1 more rows)\n") != std::string::npos);
+  CHECK(s.to_string(2).find("more rows") == std::string::npos);
+  Summary nothing;
+  nothing.rows.resize(1);
+  CHECK(nothing.to_string().find("  -  ") != std::string::npos);  // a share of nothing
+}
+
+TEST(a_table_shows_100_rows_and_55_characters_unless_told) {
+  Summary summary;
+  summary.rows.resize(102);
+  summary.rows[0].name = std::string(55, 'n');
+  summary.rows[1].name = std::string(56, 'n');
+  const std::string text = summary.to_string();
+  CHECK(text.find("(2 more rows)\n") != std::string::npos);
+  CHECK(text.find('\n' + std::string(55, 'n') + ' ') != std::string::npos);
+  CHECK(text.find('\n' + std::string(52, 'n') + "... ") != std::string::npos);
+  CHECK(summary.to_string(0).find("more rows") == std::string::npos);
 }
 
 TEST(table_is_aligned_and_says_what_is_missing) {
