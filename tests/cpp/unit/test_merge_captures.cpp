@@ -185,6 +185,190 @@ TEST(traces_show_each_process_once) {
   CHECK_EQ(count_of(perfetto.str(), "executed later"), size_t{1});
 }
 
+// Each pair of sites differs in one thing.
+TEST(sites_that_differ_in_anything_stay_apart) {
+  const auto sites_of = [](const SiteInfo& a, const SiteInfo& b) {
+    Capture first, second;
+    first.sites = {a};
+    second.sites = {b};
+    return merge_captures({{&first}, {&second}}).sites.size();
+  };
+  SiteInfo site;
+  site.name = "name";
+  site.category = "c";
+  site.arg_names = {"a", "b"};
+  site.arg_types = {ArgType::int64, ArgType::uint64};
+  CHECK_EQ(sites_of(site, site), size_t{1});
+  const auto apart = [&](auto&& change) {
+    SiteInfo changed = site;
+    change(changed);
+    return sites_of(site, changed) == 2;
+  };
+  CHECK(apart([](SiteInfo& s) { s.name = "other"; }));
+  CHECK(apart([](SiteInfo& s) { s.category = "other"; }));
+  CHECK(apart([](SiteInfo& s) { s.file = "f"; }));
+  CHECK(apart([](SiteInfo& s) { s.function = "f"; }));
+  CHECK(apart([](SiteInfo& s) { s.line = 1; }));
+  CHECK(apart([](SiteInfo& s) { s.color = 1; }));
+  CHECK(apart([](SiteInfo& s) { s.mask = category::op; }));
+  CHECK(apart([](SiteInfo& s) { s.kind = EventKind::mark; }));
+  CHECK(apart([](SiteInfo& s) { s.scope = RecordScope::FUNCTION; }));
+  CHECK(apart([](SiteInfo& s) { s.device_type = 1; }));
+  CHECK(apart([](SiteInfo& s) { s.device_index = 1; }));
+  CHECK(apart([](SiteInfo& s) { s.arg_names[1] = "c"; }));
+  CHECK(apart([](SiteInfo& s) { s.arg_types[1] = ArgType::boolean; }));
+  CHECK(apart([](SiteInfo& s) {
+    s.arg_names.pop_back();
+    s.arg_types.pop_back();
+  }));
+  // The same letters, between other names.
+  CHECK(apart([](SiteInfo& s) {
+    s.name = "nam";
+    s.category = "ec";
+  }));
+}
+
+TEST(correlations_of_processes_are_kept_apart) {
+  const auto process = [](int64_t pid) {
+    CaptureBuilder b;
+    b.capture.pid = pid;
+    const std::vector<std::pair<std::string, ArgType>> args = {
+        {"other", ArgType::uint64},
+        {"correlation", ArgType::uint64},
+        {"wait_on_cuda_event_record_corr_id", ArgType::uint64}};
+    const uint32_t call = b.site("launch", EventKind::range, "cuda_runtime", args),
+                   work = b.site("kernel", EventKind::range, "kernel", args),
+                   user = b.site("user", EventKind::range, "user_annotation", args);
+    b.capture.sites[call].mask = category::runtime;
+    b.capture.sites[work].mask = category::device;
+    b.track(pid, "main");
+    b.row(user, 0, 100, {1, 2, 3});
+    b.row(call, 1, 2, {1, 5, 6});
+    b.capture.tracks[b.track(7, "queue")].device_index = 2;
+    b.capture.tracks.back().pid = 2;
+    b.row(work, 3, 4, {1, 5, UINT64_MAX});
+    b.row(work, 5, 6, {1, 0, 4});
+    b.finish().device_links = {{1, -1, 0, 5}, {2, 1, 0, 5}, {3, -1, -1, 0}};
+    return b.capture;
+  };
+  const Capture a = process(100), b = process(200);
+  const Capture all = merge_captures({{&a}, {&b}});
+  validate_capture(all);
+  const auto words = [&](size_t row) {
+    const uint64_t* first = all.payload_words.data() + all.payload[row];
+    return std::vector<uint64_t>(first, first + 3);
+  };
+  using Words = std::vector<uint64_t>;
+  CHECK(words(0) == (Words{1, 2, 3}) && words(4) == (Words{1, 2, 3}));  // a user's own names
+  CHECK(words(1) == (Words{1, 5, 6}) && words(5) == (Words{1, 10, 11}));
+  CHECK(words(2) == (Words{1, 5, UINT64_MAX}) && words(6) == (Words{1, 10, UINT64_MAX}));
+  CHECK(words(3) == (Words{1, 0, 4}) && words(7) == (Words{1, 0, 9}));
+  std::vector<std::vector<int64_t>> links;
+  for (const DeviceLink& link : all.device_links)
+    links.push_back({link.row, link.call, link.range, link.correlation});
+  CHECK(links == (std::vector<std::vector<int64_t>>{{1, -1, 0, 5},
+                                                    {2, 1, 0, 5},
+                                                    {3, -1, -1, 0},
+                                                    {5, -1, 4, 10},
+                                                    {6, 5, 4, 10},
+                                                    {7, -1, -1, 0}}));
+  // A device of another process is a process of its own; once it is, it stays.
+  CHECK_EQ(all.tracks[1].pid, 2);
+  CHECK_EQ(all.tracks[3].pid, 100200002);
+  const Capture third = process(300);
+  const Capture again = merge_captures({{&third}, {&all}});
+  CHECK_EQ(again.tracks[3].pid, device_pid_in(100, 2));
+  CHECK_EQ(again.tracks[5].pid, 100200002);
+}
+
+TEST(tracks_of_tasks_and_ends_on_other_tracks_follow_their_process) {
+  const auto process = [](int64_t pid) {
+    CaptureBuilder b;
+    b.capture.pid = pid;
+    const uint32_t range = b.site("x");
+    b.track(pid, "first");
+    b.row(range, 0, 1);
+    b.row(range, 2, 3);
+    b.capture.tracks[b.track(pid, "task")].thread_id = 1;
+    b.track(pid + 1, "last");
+    b.row(range, 0, 1);
+    b.ended_on(1, 2);
+    b.capture.python_stacks = {{70, 0}, {71, 1}};
+    b.string("one");
+    b.string("two");
+    return b.finish();
+  };
+  const Capture a = process(100), b = process(200);
+  const Capture all = merge_captures({{&a}, {&b}});
+  validate_capture(all);
+  CHECK_EQ(all.tracks.size(), size_t{6});
+  CHECK_EQ(all.tracks[1].id_of_thread(), all.tracks[0].id);
+  CHECK_EQ(all.tracks[4].id_of_thread(), all.tracks[3].id);
+  CHECK(!all.tracks[0].is_task() && !all.tracks[3].is_task());
+  CHECK_EQ(all.ending_track(1)->tid, 101);
+  CHECK_EQ(all.ending_track(4)->tid, 201);
+  CHECK(all.ending_track(3) == nullptr);
+  CHECK(all.python_stacks ==
+        (std::vector<std::pair<uint64_t, uint32_t>>{{70, 0}, {71, 1}, {70, 2}, {71, 3}}));
+  CHECK(all.strings == (std::vector<std::string>{"one", "two", "one", "two"}));
+}
+
+TEST(what_is_said_of_the_whole_is_of_all_parts) {
+  Capture a = of_process(100), b = of_process(200);
+  a.node_id = 4;
+  a.clock_error_ns = 30;
+  b.clock_error_ns = 50;
+  a.clamped = 2;
+  b.clamped = 3;
+  b.counter_names = {"cycles"};
+  const auto merged = [&] { return merge_captures({{&a, 100}, {&b, -100}}); };
+  const Capture all = merged();
+  CHECK_EQ(all.t0_ns, a.t0_ns + 100);
+  CHECK_EQ(all.t1_ns, a.t1_ns + 100);
+  CHECK_EQ(merge_captures({{&a, -100}, {&b, 100}}).t1_ns, b.t1_ns + 100);
+  CHECK_EQ(all.pid, 100);
+  CHECK_EQ(all.node_id, 4);
+  CHECK_EQ(all.clock_error_ns, 50);
+  CHECK_EQ(all.clamped, uint64_t{5});
+  CHECK(all.exact_stop);
+  CHECK(all.counter_names == std::vector<std::string>{"cycles"});
+  CHECK_EQ(all.process_name, std::string("process of 100"));
+  b.exact_stop = false;
+  CHECK(!merged().exact_stop);
+  b.exact_stop = true;
+  a.exact_stop = false;
+  CHECK(!merged().exact_stop);
+  a.counter_names = {"instructions"};
+  CHECK(merged().counter_names == std::vector<std::string>{"instructions"});
+  CHECK_EQ(merge_captures({{&a, 0, INT64_MIN, "given"}}).process_name, std::string("given"));
+  // A part may end after its session, if a row of it does.
+  b.end_ns[0] = b.t1_ns + 77;
+  CHECK_EQ(merge_captures({{&a}, {&b}}).t1_ns, b.t1_ns + 77);
+  CHECK_EQ(CapturePart().shift_ns, 0);
+  CHECK(CapturePart().capture == nullptr && CapturePart().open_until_ns == INT64_MIN);
+}
+
+// New numbers of flows are exact as doubles, and used by no part.
+TEST(new_numbers_of_flows_are_free) {
+  const Capture a = of_process(100);
+  Capture b = of_process(200);
+  constexpr uint64_t kLast = (uint64_t{1} << 53) - 1;
+  const auto flows = [](const Capture& capture) {
+    std::vector<uint64_t> ids;
+    merging::for_each_flow(capture, [&](size_t, uint64_t id) { ids.push_back(id); });
+    return ids;
+  };
+  using Ids = std::vector<uint64_t>;
+  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast, 200}));
+  b.payload_words[b.payload[3]] = kLast;  // its third flow
+  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast - 1, kLast - 1, kLast}));
+  // A flow between the processes keeps its number.
+  b.payload_words[b.payload[3]] = 100;
+  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast, 100}));
+  b.payload[3] = kNoPayload;
+  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast}));
+}
+
 TEST(nothing_to_merge_is_an_error) {
   CHECK_THROWS(ValueError, merge_captures({}));
 }
