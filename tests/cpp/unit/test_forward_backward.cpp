@@ -86,6 +86,38 @@ TEST(no_backward_no_links) {
   CHECK(ForwardBackwardLinks(p.b.finish()).empty());
 }
 
+TEST(many_nodes_link_in_the_order_of_their_backward_functions) {
+  constexpr int64_t kNodes = 300;
+  Program p;
+  for (int64_t n = 0; n < kNodes; ++n) p.add(n, n + 1, n);
+  for (int64_t n = 0; n < kNodes; ++n) p.add(2000 + 2 * n, 2001 + 2 * n, n, 2);
+  p.b.track(12, "other");
+  for (int64_t n = 0; n < kNodes; ++n) p.add(n, n + 1, n);
+  for (int64_t n = 0; n < kNodes; ++n) p.add(2001 + 2 * n, 2002 + 2 * n, n, 1);
+  const ForwardBackwardLinks links(p.b.finish());
+  const auto row = [](int64_t group, int64_t n) { return static_cast<size_t>(kNodes * group + n); };
+  for (int64_t n = 0; n < kNodes; ++n) {
+    const auto id = static_cast<uint64_t>(2 * n);
+    CHECK_EQ(links.at(row(1, n)).id, id + 1);  // the first of each pair
+    CHECK_EQ(links.at(row(2, n)).id, id + 1);
+    CHECK_EQ(links.at(row(3, n)).id, id + 2);
+    CHECK_EQ(links.at(row(0, n)).id, id + 2);
+    CHECK(links.at(row(0, n)).begins && links.at(row(2, n)).begins);
+    CHECK(!links.at(row(1, n)).begins && !links.at(row(3, n)).begins);
+  }
+}
+
+TEST(of_ops_that_begin_together_the_last_row_links) {
+  Program p;
+  const size_t outer = p.add(10, 50, 7), inner = p.add(10, 40, 7);
+  const size_t backward = p.add(60, 70, 7, 1);
+  const ForwardBackwardLinks links(p.b.finish());
+  CHECK_EQ(links.at(outer).id, 0u);
+  CHECK_EQ(links.at(inner).id, links.at(backward).id);
+  CHECK(!links.is_engine_row(outer));
+  CHECK_EQ(links.node_inside(outer).sequence_nr, -1);
+}
+
 TEST(arrows_in_the_chrome_trace) {
   Program p;
   p.add(10, 20, 3);

@@ -181,6 +181,8 @@ TEST(traces_show_each_process_once) {
   CHECK_EQ(count_of(chrome.str(), "\"process of 100\""), size_t{1});
   CHECK_EQ(count_of(chrome.str(), "\"executed later\""), size_t{1});
   write_perfetto_trace(all, perfetto);
+  // A counter of the same name in each: field 2, its name, and field 8, which is empty.
+  CHECK_EQ(count_of(perfetto.str(), {"\x12\5count\x42\0", 9}), size_t{2});
   CHECK_EQ(count_of(perfetto.str(), "process of 100"), size_t{1});
   CHECK_EQ(count_of(perfetto.str(), "executed later"), size_t{1});
 }

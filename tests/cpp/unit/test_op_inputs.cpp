@@ -284,3 +284,165 @@ TEST(keywords_by_their_names) {
   CHECK_EQ(texts.keywords[1].first, "a \"b\"");
   CHECK_EQ(texts.keywords[1].second, "[\"c\"]");
 }
+
+namespace {
+
+// The text of one input in a column of the inputs ("Input Dims", ...), without the brackets around.
+std::string shown(const Words& words, size_t column, uint32_t used) {
+  const OpInputTexts texts = op_input_texts(words.memory.data(), used);
+  if (texts.inputs.size() != 4) return "no inputs";
+  const std::string& text = texts.inputs[column].second;
+  return text.substr(1, text.size() - 2);
+}
+
+}  // namespace
+
+TEST(element_types_have_pytorchs_names) {
+  CHECK_EQ(kineto_dtype_name(0), std::string("unsigned char"));
+  CHECK_EQ(kineto_dtype_name(6), std::string("float"));
+  CHECK_EQ(kineto_dtype_name(15), std::string("c10::BFloat16"));
+  CHECK_EQ(kineto_dtype_name(45), std::string("c10::Float4_e2m1fn_x2"));
+  CHECK_EQ(kineto_dtype_name(46), std::string());
+  CHECK_EQ(kineto_dtype_name(65535), std::string());
+}
+
+TEST(real_numbers_are_shown_as_pytorch_prints_them) {
+  const std::pair<double, const char*> cases[] = {
+      {0, "0."},
+      {-3, "-3."},
+      {9999999999.0, "9999999999."},
+      {1e10, "10000000000"},
+      {-1e10, "-10000000000"},
+      {0.5, "0.5"},
+      {-2.5, "-2.5"},
+      {5e-324, "4.9406564584124654e-324"},
+      {std::numeric_limits<double>::infinity(), "inf"},
+  };
+  for (const auto& [value, text] : cases) {
+    Words words;
+    words.add(words.put.put_number(InputKind::real, bits_of(value)));
+    const uint32_t used = words.finish();
+    CHECK_EQ(shown(words, 3, used), '"' + std::string(text) + '"');
+  }
+  const std::pair<double, const char*> parts[] = {
+      {3, "\"2.+3.j\""}, {0, "\"2.+0.j\""}, {-0.0, "\"2.-0.j\""}, {-0.5, "\"2.-0.5j\""}};
+  for (const auto& [imaginary, text] : parts) {
+    Words words;
+    words.add(words.put.put_complex({bits_of(2), bits_of(imaginary)}));
+    const uint32_t used = words.finish();
+    CHECK_EQ(shown(words, 3, used), std::string(text));
+    CHECK_EQ(shown(words, 2, used), std::string("\"Scalar\""));
+  }
+}
+
+TEST(kinds_of_inputs_have_types_and_values) {
+  const auto column = [](auto&& put, size_t which) {
+    Words words;
+    words.stored = 1;
+    put(words.put);
+    const uint32_t used = words.finish();
+    return shown(words, which, used);
+  };
+  const auto list = [](InputWords& put) {
+    put.put(InputKind::list, 0, 3);
+    put.put_number(InputKind::boolean, 1);
+    put.put_number(InputKind::real, bits_of(0.5));
+    put.put_text("t", 1);
+  };
+  CHECK_EQ(column(list, 2), std::string("\"ScalarList\""));
+  CHECK_EQ(column(list, 3), std::string("\"[True, 0.5, ]\""));
+  const auto text = [](InputWords& put) { put.put_text("t", 1); };
+  CHECK_EQ(column(text, 2), std::string("\"\""));
+  CHECK_EQ(column(text, 3), std::string("\"\""));
+  for (const InputKind kind : {InputKind::undefined, InputKind::other}) {
+    const auto none = [kind](InputWords& put) { put.put(kind); };
+    for (const size_t which : {2, 3}) CHECK_EQ(column(none, which), std::string("\"\""));
+  }
+}
+
+TEST(lists_of_tensors_say_what_is_left_out) {
+  const auto sizes = [](uint32_t stored, uint32_t given) {
+    Words words;
+    words.stored = 1;
+    if (stored == given) {
+      words.put.put(InputKind::tensor_list, 0, given);
+    } else {  // the number of those stored follows
+      words.put.put_scalar(InputKind::tensor_list, stored, 2);
+      words.memory[1] =
+          static_cast<uint64_t>(InputKind::tensor_list) | input_bit::cut | uint64_t{given} << 32;
+    }
+    for (int64_t i = 0; i < stored; ++i) words.put.put_tensor(6, &i, nullptr, 1);
+    const uint32_t used = words.finish();
+    return shown(words, 0, used);
+  };
+  std::string first_30 = "[[0]";
+  for (int i = 1; i < 30; ++i) first_30 += ", [" + std::to_string(i) + ']';
+  CHECK_EQ(sizes(0, 0), std::string("[]"));
+  CHECK_EQ(sizes(1, 1), std::string("[[0]]"));
+  CHECK_EQ(sizes(2, 5), std::string("[[0], [1], \"...\"]"));
+  CHECK_EQ(sizes(0, 5), std::string("[\"...\"]"));
+  CHECK_EQ(sizes(30, 30), first_30 + "]");
+  CHECK_EQ(sizes(31, 31), first_30 + ", [30]]");
+  CHECK_EQ(sizes(32, 32), first_30 + ", \"...\", [31]]");
+  CHECK_EQ(sizes(33, 40), first_30 + ", \"...\", [32], \"...\"]");
+}
+
+TEST(inputs_that_found_no_room_are_told) {
+  Words words;
+  const uint32_t used = words.finish(0, 3);
+  for (size_t column = 0; column < 4; ++column)
+    CHECK_EQ(shown(words, column, used), std::string("\"...\""));
+}
+
+TEST(keywords_of_every_kind) {
+  Words words;
+  const auto name = [&](const char* text) { words.put.put_text(text, std::strlen(text)); };
+  name("yes");
+  words.put.put_number(InputKind::boolean, 1);
+  name("no");
+  words.put.put_number(InputKind::boolean, 0);
+  name("real");
+  words.put.put_number(InputKind::real, bits_of(0.5));
+  name("long");
+  words.put.put_text(std::string(300, 'x').data(), 300);
+  name("list");
+  words.put.put(InputKind::list, 0, 3);
+  words.put.put_integer(1);
+  words.put.put(InputKind::other);
+  words.put.put_number(InputKind::boolean, 1);
+  for (const char* unshown : {"complex", "tensor"}) {
+    name(unshown);
+    if (*unshown == 'c')
+      words.put.put_complex({bits_of(1), bits_of(1)});
+    else
+      words.put.put_tensor(6, nullptr, nullptr, 0);
+  }
+  const uint32_t used = words.finish(7);
+  const OpInputTexts texts = op_input_texts(words.memory.data(), used);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"yes", "true"},
+      {"no", "false"},
+      {"real", "0.5"},
+      {"long", '"' + std::string(kMaxInputTextBytes, 'x') + "...\""},
+      {"list", "[1, null, true]"}};
+  CHECK(texts.keywords == expected);
+}
+
+TEST(equal_blocks_share_their_texts) {
+  const auto one = [](int64_t value) {
+    Words words(20);
+    words.add(words.put.put_integer(value));
+    words.memory.resize(words.finish());
+    return words.memory;
+  };
+  const std::vector<uint64_t> a = one(1), same = one(1), other = one(2);
+  OpInputTextCache cache;
+  const OpInputTexts& texts = cache.of(a.data(), a.size());
+  CHECK_EQ(texts.inputs[3].second, std::string("[\"1\"]"));
+  CHECK(&cache.of(a.data(), a.size()) == &texts);
+  CHECK(&cache.of(same.data(), same.size()) == &texts);
+  CHECK_EQ(cache.of(other.data(), other.size()).inputs[3].second, std::string("[\"2\"]"));
+  // The same place, with fewer words, is another block.
+  CHECK_EQ(cache.of(a.data(), 1).inputs[3].second, std::string("[\"...\"]"));
+  CHECK_EQ(cache.of(a.data(), a.size()).inputs[3].second, std::string("[\"1\"]"));
+}

@@ -247,6 +247,48 @@ TEST(ends_close_the_right_slices) {
   }
 }
 
+// Only a range that ended has an end, and one that lies between it and the end of the lane.
+TEST(ends_are_those_that_something_needs) {
+  const auto shown = [](CaptureBuilder& b) {
+    std::string text;  // of each event: its time, and ( or )
+    for (const Event& event : read_trace(perfetto_bytes(b.finish())))
+      text += std::to_string(event.ns) + (event.type == 1 ? "( " : ") ");
+    return text;
+  };
+  const auto make = [] {
+    CaptureBuilder b(0, 1000);
+    b.site("x");
+    b.track(1, "main");
+    return b;
+  };
+  CaptureBuilder open = make();
+  open.row(0, 0, -1);
+  open.row(0, 10, 20);
+  open.row(0, 20, -1);
+  open.row(0, 30, 40);
+  open.row(0, 50, -1);
+  CHECK_EQ(shown(open), "0( 10( 20) 20( 30( 40) 50( ");
+  CaptureBuilder inside = make();  // of one that ended at the stop
+  inside.row(0, 0, -1);
+  inside.row(0, 1, 1000);
+  inside.row(0, 2, -1);
+  CHECK_EQ(shown(inside), "0( 1( 2( 1000) 1000) ");
+  CaptureBuilder at_the_end = make();
+  at_the_end.row(0, 0, 10);
+  at_the_end.row(0, 10, 10);
+  at_the_end.row(0, 10, 11);
+  CHECK_EQ(shown(at_the_end), "0( 10) 10( 10) 10( 11) ");
+  // A child in the last nanosecond of its parent, as ticks may say, stays inside.
+  CaptureBuilder child = make();
+  child.row(0, 0, 10);
+  child.row(0, 10, 10);
+  child.finish().parent[1] = 0;
+  std::string text;
+  for (const Event& event : read_trace(perfetto_bytes(child.capture)))
+    text += std::to_string(event.ns) + (event.type == 1 ? "( " : ") ");
+  CHECK_EQ(text, "0( 10( 10) 10) ");
+}
+
 TEST(a_range_costs_at_most_36_bytes) {
   CaptureBuilder b;
   const uint32_t outer = b.site("outer"), inner = b.site("inner");
