@@ -225,6 +225,7 @@ TEST(self_times_of_all_kinds_of_rows) {
 
 TEST(self_times_of_one_row_are_those_of_all) {
   std::mt19937 random(3);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random()) % n; };
   for (int round = 0; round < 50; ++round) {
     CaptureBuilder b;
     const uint32_t sites[] = {b.site("x"), b.site("y"), b.site("m", EventKind::mark),
@@ -232,13 +233,13 @@ TEST(self_times_of_one_row_are_those_of_all) {
     for (int track = 0; track < 2; ++track) {
       b.track(track + 1, "");
       int64_t at = 0;
-      for (unsigned n = random() % 40; n > 0; --n) {
-        at += random() % 3;
-        const uint32_t site = sites[random() % 4];
+      for (unsigned n = below(40); n > 0; --n) {
+        at += below(3);
+        const uint32_t site = sites[below(4)];
         if (site == sites[2])
           b.instant(site, at);
         else
-          b.row(site, at, at + static_cast<int64_t>(random() % 30));
+          b.row(site, at, at + below(30));
       }
     }
     const Capture& capture = b.finish();

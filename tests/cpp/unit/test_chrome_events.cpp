@@ -28,11 +28,11 @@ std::string trace_of(const Capture& capture, ChromeTraceOptions options = {}) {
 }
 
 // The lines of events, without the comma between them; of metadata or all others.
-std::vector<std::string> events(const std::string& trace, bool metadata) {
+std::vector<std::string> events(const std::string& trace, bool of_metadata) {
   std::istringstream lines(trace);
   std::vector<std::string> found;
   for (std::string line; std::getline(lines, line);) {
-    if (line.compare(0, 7, "{\"ph\":\"") != 0 || (line[7] == 'M') != metadata) continue;
+    if (line.compare(0, 7, "{\"ph\":\"") != 0 || (line[7] == 'M') != of_metadata) continue;
     if (line.back() == ',') line.pop_back();
     found.push_back(line);
   }

@@ -84,13 +84,14 @@ TEST(an_index_finds_the_smallest_value_of_a_correlation) {
 
 TEST(an_index_of_any_correlations_finds_them) {
   std::mt19937 random(9);
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random()) % n; };
   for (int round = 0; round < 200; ++round) {
     // Around the limit between a table and a search: 1024 and four times the entries.
-    const uint32_t count = 1 + random() % 20, span = 1 + random() % 3000;
+    const uint32_t count = 1 + below(20), span = 1 + below(3000);
     Entries entries;
     std::map<uint32_t, uint32_t> expected;
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t correlation = 1 + random() % span, value = random() % 100;
+      const uint32_t correlation = 1 + below(span), value = below(100);
       entries.emplace_back(correlation, value);
       const auto [at, fresh] = expected.try_emplace(correlation, value);
       at->second = std::min(at->second, value);
