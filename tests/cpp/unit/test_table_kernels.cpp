@@ -196,6 +196,14 @@ TEST(only_an_only_child_repeats_its_parent) {
   CHECK(ints(table.listed({0}).parent) == (Ints{-1, -1, -1, -1}));
 }
 
+TEST(tables_that_nobody_has_filled_in_are_empty) {
+  const GroupedEvents<uint32_t> events;
+  CHECK(events.size == 0 && events.groups == 0 && events.table_rows == 0);
+  CHECK_EQ(ListRequest().rows, 0u);
+  CHECK_EQ(MemoryRows().rows, 0u);
+  CHECK(!ListedRows().all);
+}
+
 TEST(sums_by_group_are_checked) {
   const std::vector<uint32_t> codes = {0, 1, 1};
   const Ints parent = {-1, 0, 1};
