@@ -79,4 +79,34 @@ inline void leave_open(fp::Chunk* chunk) {
   chunk->used_bytes += static_cast<uint32_t>(sizeof(fp::Slot));
 }
 
+// While it lives, `s` is the process's recorder for this library, and its thread has no records.
+class Elected {
+ public:
+  explicit Elected(fp::State* s)
+      : recorder_(fp::g_recorder),
+        module_(fp::own_module),
+        leader_(fp::own_state.leader),
+        block_(fp::thread_block()),
+        was_(*block_) {
+    *block_ = fp::ThreadBlock{};
+    fp::g_recorder.state = s;
+    s->thread_block = nullptr;
+  }
+  ~Elected() {
+    fp::g_recorder = recorder_;
+    fp::own_module = module_;
+    fp::own_state.leader = leader_;
+    *block_ = was_;
+  }
+  Elected(const Elected&) = delete;
+  Elected& operator=(const Elected&) = delete;
+
+ private:
+  fp::CurrentRecorder recorder_;
+  fp::Module module_;
+  fp::State* leader_;
+  fp::ThreadBlock* block_;
+  fp::ThreadBlock was_;
+};
+
 }  // namespace private_state

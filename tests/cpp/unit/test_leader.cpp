@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Electing and following a leader, forking, and publishing what is recorded: with States of the
-// test's own in place of the process's.
+// Electing and following a leader, and publishing what is recorded: with States of the test's own
+// in place of the process's.
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "private_state.hpp"
 #include "recorder_checks.hpp"
@@ -13,36 +13,6 @@ using namespace recorder_checks;
 using namespace private_state;
 
 namespace {
-
-// While it lives, `s` is the process's recorder for this library, and its thread has no records.
-class Elected {
- public:
-  explicit Elected(fp::State* s)
-      : recorder_(fp::g_recorder),
-        module_(fp::own_module),
-        leader_(fp::own_state.leader),
-        block_(fp::thread_block()),
-        was_(*block_) {
-    *block_ = fp::ThreadBlock{};
-    fp::g_recorder.state = s;
-    s->thread_block = nullptr;
-  }
-  ~Elected() {
-    fp::g_recorder = recorder_;
-    fp::own_module = module_;
-    fp::own_state.leader = leader_;
-    *block_ = was_;
-  }
-  Elected(const Elected&) = delete;
-  Elected& operator=(const Elected&) = delete;
-
- private:
-  fp::CurrentRecorder recorder_;
-  fp::Module module_;
-  fp::State* leader_;
-  fp::ThreadBlock* block_;
-  fp::ThreadBlock was_;
-};
 
 // Sets or removes a variable of the environment for as long as it lives.
 class Variable {
@@ -389,30 +359,4 @@ TEST(a_process_has_a_mark_of_its_own) {
   CHECK(fp::g_process_page == nullptr);
   fp::g_process_page = page;
   fp::g_process_page_refused = refused;
-}
-
-TEST(forking_keeps_other_threads_out_and_restores_what_it_changed) {
-  const auto s = make_state();
-  const Elected elected(s.get());
-  fp::ThreadBlock* block = fp::thread_block();
-  for (const uint32_t busy : {0u, fp::thread_flag::busy}) {
-    block->limit = 4096;
-    block->flags = busy | fp::thread_flag::retired;
-    fp::fork_prepare();
-    CHECK_EQ(block->limit, 0);
-    CHECK_EQ(block->flags, fp::thread_flag::busy | fp::thread_flag::retired);
-    int held = 0;
-    std::thread([&] {
-      held += ::pthread_mutex_trylock(&s->lock) != 0;
-      held += ::pthread_mutex_trylock(&s->drain_lock) != 0;
-    }).join();
-    CHECK_EQ(held, 2);
-    fp::fork_parent();
-    CHECK_EQ(block->limit, 4096);
-    CHECK_EQ(block->flags, busy | fp::thread_flag::retired);
-    CHECK_EQ(::pthread_mutex_trylock(&s->lock), 0);
-    CHECK_EQ(::pthread_mutex_trylock(&s->drain_lock), 0);
-    ::pthread_mutex_unlock(&s->lock);
-    ::pthread_mutex_unlock(&s->drain_lock);
-  }
 }
