@@ -293,3 +293,49 @@ TEST(chunks_in_the_file_are_labelled_with_their_thread) {
   CHECK_EQ(fp::file_slab_of(chunk)->labels[2].track_id, 0);
   fp::end_file(s.get());
 }
+
+TEST(threads_move_into_the_file_or_are_counted) {
+  const Folder folder;
+  const auto s = make_state();
+  enum { idle, busy, in_signal, dead, count };
+  fp::ThreadBlock blocks[count] = {};
+  fp::Track* tracks[count];
+  for (int i = 0; i < count; ++i) {
+    tracks[i] = fp::new_track(s.get());
+    tracks[i]->block = &blocks[i];
+    open_chunk(s.get(), tracks[i]);
+    blocks[i].limit = 4096;
+  }
+  blocks[busy].flags = fp::thread_flag::busy;
+  tracks[in_signal]->suspended_cursor = 1;
+  tracks[dead]->alive = 0;
+  open_file(s.get(), folder.file());
+  fp::move_threads_into_file(s.get());
+  for (const int i : {idle, busy, in_signal}) CHECK_EQ(blocks[i].limit, 0);
+  CHECK_EQ(blocks[dead].limit, 4096);
+  CHECK_EQ(s->backing_file->threads_outside, 2);
+  CHECK_EQ(read_at<fp::BackingHeader>(folder.file(), 0).threads_outside, 2);
+  blocks[busy].flags = 0;
+  tracks[in_signal]->suspended_cursor = 0;
+  blocks[busy].limit = 4096;  // restored by its thread when it left the recorder
+  fp::move_threads_into_file(s.get());
+  CHECK_EQ(blocks[busy].limit, 0);
+  CHECK_EQ(s->backing_file->threads_outside, 0);
+  CHECK_EQ(read_at<fp::BackingHeader>(folder.file(), 0).threads_outside, 0);
+  // This thread is inside the recorder, of course.
+  fp::ThreadBlock* own = fp::thread_block();
+  tracks[busy]->block = own;
+  const fp::ThreadBlock before = *own;
+  own->flags |= fp::thread_flag::busy;
+  own->limit = 4096;
+  fp::move_threads_into_file(s.get());
+  CHECK_EQ(own->limit, 0);
+  CHECK_EQ(s->backing_file->threads_outside, 0);
+  *own = before;
+  // A thread that writes in the file already keeps its limit.
+  open_chunk(s.get(), tracks[idle]);
+  blocks[idle].limit = 4096;
+  fp::move_threads_into_file(s.get());
+  CHECK_EQ(blocks[idle].limit, 4096);
+  fp::end_file(s.get());
+}

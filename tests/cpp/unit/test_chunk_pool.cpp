@@ -5,6 +5,13 @@
 #include <set>
 #include <vector>
 
+#if defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
 #include "private_state.hpp"
 #include "recorder_checks.hpp"
 
@@ -307,3 +314,40 @@ TEST(a_pool_of_512_free_chunks_is_left_alone) {
   CHECK_EQ(s->free_count, 512);
   CHECK_EQ(s->chunk_count, 512);
 }
+
+#if defined(__linux__)
+// An old kernel: it refuses to wipe memory in children and to fault in pages in one call.
+TEST(memory_without_the_kernels_advice) {
+  const int status = in_child([] {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{sizeof code / sizeof code[0], code};
+    fp::g_process_page = nullptr;
+    const auto s = make_state();
+    const fp::BlankSlab blank = fp::take_blank(s.get());
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 ||
+        fp::platform::populate_pages(blank.slab, 4096))
+      return 77;
+    fp::populate_slab(blank.slab);
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> present(fp::kSlabBytes / page);
+    if (::mincore(blank.slab, fp::kSlabBytes, present.data()) != 0) return 1;
+    for (const unsigned char byte : present)
+      if ((byte & 1) == 0) return 2;
+    const auto* bytes = reinterpret_cast<const char*>(blank.slab);
+    for (size_t i = 0; i < fp::kSlabBytes; ++i)
+      if (bytes[i] != 0) return 3;
+    // A page that a child would inherit as it is says nothing about the process.
+    if (fp::process_mark() != static_cast<uint64_t>(::getpid())) return 4;
+    if (fp::g_process_page != nullptr || fp::g_process_page_refused != 1) return 5;
+    return 0;
+  });
+  if (status == 77) SKIP("system calls cannot be refused here");
+  CHECK_EQ(status, 0);
+}
+#endif

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the prefault thread faults in slabs, and how many: on either side of each limit.
+#include <pthread.h>
+#include <signal.h>
+
 #include <memory>
+#include <thread>
 
 #include "../check.hpp"
 #include "fastprof/recorder/store/prefault.hpp"
@@ -90,5 +94,50 @@ TEST(the_number_of_slabs_to_keep_ready) {
   // clang-format on
   for (const Case& c : cases) {
     CHECK_EQ(fp::prefault_target(state(0, 0, c.chunks, c.max_chunks).get()), c.target);
+  }
+}
+
+TEST(signals_that_are_blocked_are_seen) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  CHECK(fp::blocks_nothing(mask));
+  for (const int signal : {SIGHUP, SIGUSR1, SIGRTMAX}) {
+    sigemptyset(&mask);
+    sigaddset(&mask, signal);
+    CHECK(!fp::blocks_nothing(mask));
+  }
+}
+
+// A handler may be what runs while a signal is blocked: no thread is made then.
+TEST(no_thread_is_started_while_a_signal_is_blocked) {
+  const auto s = state(0, 0, 0, 1000 * kSlab);
+  sigset_t mask, before, after;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &mask, &before);
+  fp::prefault_ahead(s.get());
+  pthread_sigmask(SIG_SETMASK, &before, &after);
+  CHECK_EQ(s->prefault_running, 0);
+  CHECK_EQ(s->prefault_signal, 1);
+  CHECK_EQ(s->usable_cpus, 2);
+  CHECK_EQ(sigismember(&after, SIGUSR1), 1);
+  CHECK_EQ(sigismember(&after, SIGUSR2), sigismember(&before, SIGUSR2));
+  s->prefault_running = 1;  // one runs: it is woken
+  fp::prefault_ahead(s.get());
+  CHECK_EQ(s->prefault_running, 1);
+  CHECK_EQ(s->prefault_signal, 2);
+}
+
+TEST(the_prefault_thread_makes_what_is_wanted_and_ends) {
+  for (const bool wanted : {true, false}) {
+    const auto s = state(0, 0, 0, 12 * kSlab);
+    s->session_bits = wanted ? 1 : 0;
+    s->prefault_running = 1;
+    std::thread([&] { fp::prefault_main(s.get()); }).join();
+    CHECK_EQ(s->prefault_running, 0);
+    CHECK_EQ(s->ready_count, wanted ? 3 : 0);
+    CHECK(s->slabs == nullptr);
+    for (const fp::Slab* slab = s->ready; slab != nullptr; slab = slab->next)
+      CHECK_EQ(slab->magic, fp::kSlabMagic);
   }
 }

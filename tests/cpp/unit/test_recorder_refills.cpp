@@ -163,6 +163,30 @@ TEST(a_refill_gives_the_thread_a_chunk_and_room) {
   CHECK_EQ(dropped(slot, fp::DropCause::thread_exit), 1);
 }
 
+TEST(a_refill_adds_the_knot_that_is_due_and_wakes_the_prefault_thread) {
+  const auto s = make_state(0);
+  begin_session(s.get(), 0, 1000);
+  s->usable_cpus = 2;
+  s->prefault_running = 1;  // none is started
+  fp::ThreadBlock block{};
+  CHECK(fp::leader_reserve_slow(s.get(), &block, 1, 1) != nullptr);
+  CHECK(s->knots == nullptr);  // no session has made the first one
+  CHECK_EQ(s->prefault_signal, 0);
+  fp::add_knot(s.get(), 1);
+  s->pending_knot_ticks = UINT64_MAX;
+  CHECK(fp::leader_reserve_slow(s.get(), &block, 1, 1) != nullptr);
+  CHECK_EQ(s->knots->count, 1);
+  CHECK_EQ(s->prefault_signal, 1);  // this thread has filled a chunk
+  s->pending_knot_ticks = 0;
+  s->ready_count = 2;  // enough is ready
+  CHECK(fp::leader_reserve_slow(s.get(), &block, 2725, 1) == nullptr);
+  CHECK_EQ(s->knots->count, 2);
+  CHECK_EQ(s->prefault_signal, 1);
+  s->ready_count = 0;
+  CHECK(fp::leader_reserve_slow(s.get(), &block, 1, 1) != nullptr);  // had no chunk to fill
+  CHECK_EQ(s->prefault_signal, 1);
+}
+
 TEST(records_of_a_retired_thread_share_a_chunk) {
   const auto s = make_state(0);
   begin_session(s.get(), 0, 3);
