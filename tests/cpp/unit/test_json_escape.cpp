@@ -69,6 +69,7 @@ bool is_strict(const std::string& text) {
 TEST(known_answers) {
   CHECK_EQ(quoted("plain"), "\"plain\"");
   CHECK_EQ(quoted(""), "\"\"");
+  CHECK_EQ(quoted("a b~\x7F"), "\"a b~\x7F\"");
   CHECK_EQ(quoted("C:\\tmp\\"), "\"C:\\\\tmp\\u005c\"");
   CHECK_EQ(quoted("a\"b\\c/"), "\"a\\\"b\\\\c/\"");
   CHECK_EQ(quoted("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\"");
@@ -85,6 +86,7 @@ TEST(malformed_becomes_the_replacement_character) {
   CHECK_EQ(quoted("\xF0\x9F\x98"), "\"" + mark + "\"");
   CHECK_EQ(quoted("\xC0\x80"), "\"" + mark + mark + "\"");                        // overlong
   CHECK_EQ(quoted("\xF4\x90\x80\x80"), "\"" + mark + mark + mark + mark + "\"");  // above 10FFFF
+  CHECK_EQ(quoted("a\x80z"), "\"a" + mark + "z\"");
   CHECK_EQ(quoted("\xE2\x82\"x"), "\"" + mark + "\\\"x\"");
 }
 
@@ -119,7 +121,17 @@ TEST(number_of_replacement_characters) {
   CHECK_EQ(marks("\xF4\x8F\xBF\xBF"), size_t{0});
   CHECK_EQ(marks("\xF4\x90\x80"), size_t{3});
   CHECK_EQ(marks("\xF5\x80"), size_t{2});
+  CHECK_EQ(marks("\xED\x9F"), size_t{1});
+  CHECK_EQ(marks("\xF4\x80"), size_t{1});
+  CHECK_EQ(marks("\xF4\x8F"), size_t{1});
+  CHECK_EQ(marks("\xF4\x8F\xBF"), size_t{1});
   CHECK_EQ(marks("\xE2\x82x\xE2\x82"), size_t{2});
+  // What follows the text is none of it.
+  CHECK_EQ(marks(std::string_view("\xC3\xA9", 1)), size_t{1});
+  CHECK_EQ(marks(std::string_view("\xE2\x82\xAC", 2)), size_t{1});
+  CHECK_EQ(marks(std::string_view("\xF0\x9F\x98\x80", 2)), size_t{1});
+  CHECK_EQ(marks(std::string_view("\xF0\x9F\x98\x80", 3)), size_t{1});
+  CHECK_EQ(marks(std::string_view("\xED\xA0\x80", 2)), size_t{2});
 }
 
 TEST(every_short_byte_string_is_strict) {
@@ -164,7 +176,12 @@ TEST(numbers) {
   CHECK_EQ(number(0.5), "0.5");
   CHECK_EQ(number(5), "5.0");
   CHECK_EQ(number(-0.0), "-0.0");
-  CHECK_EQ(number(1e300).substr(0, 1), "1");
+  for (const double value : {1e300, -2.5e-7}) {
+    const std::string text = number(value);
+    char* end = nullptr;
+    CHECK_EQ(std::strtod(text.c_str(), &end), value);
+    CHECK_EQ(std::string(end), "");  // nothing is appended to an exponent
+  }
   CHECK_EQ(number(std::nan("")), "\"NaN\"");
   CHECK_EQ(number(std::numeric_limits<double>::infinity()), "\"Infinity\"");
   CHECK_EQ(number(-std::numeric_limits<double>::infinity()), "\"-Infinity\"");
