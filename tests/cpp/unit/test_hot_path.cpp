@@ -273,6 +273,35 @@ TEST(a_signal_scope_does_nothing_inside_the_recorder) {
   CHECK_EQ(dropped(session.capture(), fp::DropCause::reentrant), 1);
 }
 
+// Also if it has recorded before its thread joined or left one.
+TEST(a_handler_belongs_to_the_sessions_of_its_thread) {
+  fp::SessionOptions options;
+  options.thread_local_only = true;
+  fp::Session first(options), second(options), wide;
+  const auto handle = [](const char* name) {
+    const fp::signal_scope scope;
+    FASTPROF_RANGE_DYNAMIC(std::string(name));
+  };
+  first.start();
+  handle("in the first");
+  first.stop();
+  CHECK_EQ(first.capture().size(), 1);
+  wide.start();
+  handle("before");
+  second.start();
+  handle("in the second");
+  handle("again");
+  second.stop();
+  handle("behind");
+  wide.stop();
+  CHECK_EQ(second.capture().size(), 2);
+  CHECK_EQ(count_named(second.capture(), "in the second"), 1);
+  CHECK_EQ(count_named(second.capture(), "again"), 1);
+  CHECK_EQ(second.capture().dropped_total(), 0);
+  CHECK_EQ(wide.capture().size(), 4);
+  CHECK_EQ(wide.capture().dropped_total(), 0);
+}
+
 TEST(ids_of_tasks_are_new) {
   const uint32_t first = fp::new_task_id(), second = fp::new_task_id();
   CHECK_EQ(second, first + 1);

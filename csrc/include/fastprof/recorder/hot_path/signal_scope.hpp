@@ -25,7 +25,12 @@ class signal_scope {
     interrupted_ = track;
     limit_ = block->limit;
     signal->primitives = track->primitives;
-    signal->local_sessions = track->local_sessions;
+    if (signal->local_sessions != track->local_sessions ||
+        signal->local_newest_id != track->local_newest_id) {
+      signal->local_sessions = track->local_sessions;
+      signal->local_newest_id = track->local_newest_id;
+      signal->suspended_limit = 0;  // its next chunk begins with the thread's membership
+    }
     // Release stores (partner: the acquire loads of suspended_cursor, then cursor, in
     // chunk_written_end).
     store_release(&track->suspended_cursor, block->cursor);
