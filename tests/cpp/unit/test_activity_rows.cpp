@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activities with exact stamps become rows: which belong to a session, their tracks, arguments,
+// correlations and texts; and what check_activities() accepts at the limits.
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "drained_rows.hpp"
+#include "fastprof/capture/validate.hpp"
+#include "fastprof/fastprof.hpp"
+
+using namespace drained_rows;
+
+namespace {
+
+constexpr uint32_t kThread = 0, kOtherThread = 1, kQueue = 2;
+constexpr uint32_t kCall = 0, kWork = 1, kAsync = 2;
+
+// Calls on two threads (kernel ids 101 and 999), and work on a queue.
+struct Fake {
+  fp::Activities found;
+
+  explicit Fake(const std::string& kind = "", int32_t device = 0) {
+    found.places.resize(3);
+    found.places[kThread].id = 101;
+    found.places[kOtherThread].id = 999;
+    found.places[kOtherThread].name = "other";
+    found.places[kQueue].id = 7;
+    found.places[kQueue].name = "queue" + kind;
+    found.places[kQueue].device_index = device;
+    found.places[kQueue].device_kind = kind;
+    found.sites.resize(3);
+    found.sites[kCall].name = "call" + kind;
+    found.sites[kCall].mask = fp::category::runtime;
+    found.sites[kWork].name = "work" + kind;
+    found.sites[kWork].mask = fp::category::device;
+    found.sites[kAsync].name = "reported" + kind;
+    found.sites[kAsync].mask = fp::category::user;
+    found.sites[kAsync].kind = fp::EventKind::async_range;
+    for (size_t i = 0; i < 2; ++i) {
+      found.sites[i].arg_names = {"bytes", "correlation"};
+      found.sites[i].arg_types = {fp::ArgType::int64, fp::ArgType::int64};
+    }
+    found.texts = {"{\"first\":1}", "{\"second\":2}"};
+  }
+  fp::Activity& add(uint32_t site, uint32_t place, uint64_t begin, uint64_t end,
+                    uint32_t correlation = 0) {
+    fp::Activity row;
+    row.begin = begin;
+    row.end = end;
+    row.correlation = correlation;
+    row.site = site;
+    row.place = place;
+    row.words = found.words.size();
+    found.words.push_back(50 + found.rows.size());
+    found.words.push_back(correlation);
+    found.rows.push_back(row);
+    return found.rows.back();
+  }
+  fp::PlacedActivities placed(uint32_t first_id) const {
+    fp::check_activities(found);
+    return {found, {first_id, first_id + 1, first_id + 2}};
+  }
+};
+
+bool is_refused(const fp::Activities& given) {
+  try {
+    fp::check_activities(given);
+  } catch (const fp::ValueError&) {
+    return true;
+  }
+  return false;
+}
+
+uint64_t word_of_row(const fp::Capture& capture, size_t row, size_t word) {
+  return capture.payload_words[capture.payload[row] + word];
+}
+
+}  // namespace
+
+TEST(what_begins_in_the_session_belongs_to_it) {
+  Drained drained;
+  drained.track(1);
+  drained.row("range", 1000, 1990);
+  Fake fake;
+  fake.add(kCall, kThread, 999, 1500, 1);
+  fake.add(kWork, kQueue, 1500, 1510, 1);  // its call began before
+  fake.add(kCall, kThread, 1000, 1001, 2);
+  fake.add(kWork, kQueue, 2500, 2600, 2);  // its call began in the session
+  fake.add(kWork, kQueue, 900, 910, 2);
+  fake.add(kCall, kThread, 1999, 2100, 3);
+  fake.add(kCall, kThread, 2000, 2100, 4);
+  fake.add(kWork, kQueue, 1600, 1610, 4);  // its call began behind
+  fake.add(kWork, kQueue, 999, 1100, 9);   // of no known call
+  fake.add(kWork, kQueue, 1000, 1005, 9);
+  fake.add(kWork, kQueue, 1999, 2300);
+  fake.add(kWork, kQueue, 2000, 2300);
+  fake.add(kWork, kQueue, 1700, 1650);  // ends before it begins
+  const fp::Capture capture = drained.assemble({fake.placed(20)});
+  fp::validate_capture(capture);
+  CHECK_EQ(lines(capture), (Lines{
+                               "t1: range [1000, 1990) < 1",
+                               "t1: call [1000, 1001) <range 1",
+                               "t1: call [1999, 2000) < 0",
+                               "queue: work [900, 910) < 1",
+                               "queue: work [1000, 1005) < 1",
+                               "queue: work [1700, 1700) < 1",
+                               "queue: work [1999, 2300) < 1",
+                               "queue: work [2500, 2600) < 1",
+                           }));
+}
+
+TEST(work_without_a_call_is_not_in_a_thread_local_session) {
+  Drained drained;
+  drained.snapshot.local = true;
+  drained.track(1);
+  drained.row("range", 1000, 1990);
+  Fake fake;
+  fake.add(kWork, kQueue, 1100, 1110);  // before, inside and behind
+  fake.add(kWork, kQueue, 500, 1500);
+  fake.add(kWork, kQueue, 2500, 2510);
+  fake.add(kCall, kOtherThread, 1200, 1210, 5);
+  fake.add(kWork, kQueue, 1300, 1310, 5);
+  fake.add(kCall, kThread, 1200, 1210, 6);
+  fake.add(kWork, kQueue, 1400, 1410, 6);
+  CHECK_EQ(lines(drained.assemble({fake.placed(20)})), (Lines{
+                                                           "t1: range [1000, 1990) < 1",
+                                                           "t1: call [1200, 1210) <range 1",
+                                                           "queue: work [1400, 1410) < 1",
+                                                       }));
+}
+
+TEST(categories_select_calls_and_work) {
+  for (const bool calls : {true, false}) {
+    Drained drained;
+    drained.snapshot.mask = calls ? fp::category::runtime : fp::category::device;
+    Fake fake;
+    fake.add(kCall, kThread, 1200, 1210, 6);
+    fake.add(kWork, kQueue, 1300, 1310, 6);
+    fake.add(kCall, kThread, 900, 910, 7);
+    fake.add(kWork, kQueue, 1400, 1410, 7);
+    CHECK_EQ(lines(drained.assemble({fake.placed(20)})),
+             calls ? (Lines{": call [1200, 1210) < 1"}) : (Lines{"queue: work [1300, 1310) < 1"}));
+  }
+}
+
+TEST(places_find_their_track_or_get_one) {
+  Drained drained;
+  drained.track(3);
+  drained.rows.tracks.back().info.tid = 101;  // an earlier thread with the same kernel id
+  drained.row("old", 1001, 1002);
+  drained.track(6);
+  drained.rows.tracks.back().info.tid = 101;
+  drained.row("new", 1001, 1500);
+  drained.track(4);
+  drained.rows.tracks.back().info.tid = 101;
+  drained.row("older", 1001, 1002);
+  Fake gpu, npu("npu", 1), more("npu", 2);
+  gpu.add(kCall, kThread, 1100, 1110);
+  gpu.add(kCall, kOtherThread, 1100, 1110);
+  gpu.add(kWork, kQueue, 1100, 1110);
+  npu.add(kWork, kQueue, 1100, 1110);
+  more.add(kWork, kQueue, 1100, 1110);
+  const fp::Capture capture =
+      drained.assemble({gpu.placed(20), npu.placed(30), more.placed(40), gpu.placed(50)});
+  CHECK_EQ(lines(capture), (Lines{
+                               "t3: old [1001, 1002) < 1",
+                               "t4: older [1001, 1002) < 1",
+                               "t6: new [1001, 1500) < 1",
+                               "t6: call [1100, 1110) <new 1",
+                               "t6: call [1100, 1110) <call 1",
+                               "other: call [1100, 1110) < 1",
+                               "other: call [1100, 1110) <call 1",
+                               "queue: work [1100, 1110) < 1",
+                               "queue: work [1100, 1110) < 1",
+                               "queuenpu: worknpu [1100, 1110) < 1",
+                               "queuenpu: worknpu [1100, 1110) < 1",
+                           }));
+  const std::vector<fp::TrackInfo>& tracks = capture.tracks;
+  CHECK_EQ(tracks.size(), 7);
+  CHECK_EQ(tracks[3].id, 21);
+  CHECK_EQ(tracks[3].tid, 999);
+  CHECK_EQ(tracks[3].pid, ::getpid());
+  CHECK_EQ(tracks[3].device_index, -1);
+  CHECK_EQ(tracks[4].id, 22);
+  CHECK_EQ(tracks[4].tid, 7);
+  CHECK_EQ(tracks[4].pid, 0);
+  CHECK_EQ(tracks[4].device_index, 0);
+  CHECK_EQ(tracks[5].id, 32);
+  CHECK_EQ(tracks[5].pid, 1001);  // the second kind of device, index 1
+  CHECK_EQ(tracks[5].device_kind, "npu");
+  CHECK_EQ(tracks[6].id, 42);
+  CHECK_EQ(tracks[6].pid, 1002);
+}
+
+TEST(arguments_texts_and_correlations) {
+  Drained drained;
+  drained.track(1);
+  drained.row("range", 1000, 1990);
+  drained.rows.table.strings = {"of the drain"};
+  Fake first, second("npu");
+  first.add(kCall, kThread, 1100, 1110, 5).text = 1;
+  first.add(kWork, kQueue, 1120, 1130, 5).text = 1;
+  first.add(kWork, kQueue, 1140, 1150, 0).text = 0;
+  first.add(kCall, kThread, 900, 910, 8);  // not in the session, but its number is taken
+  first.add(kAsync, kThread, 1160, 1170);
+  second.add(kCall, kThread, 1200, 1210, 2);
+  second.add(kWork, kQueue, 1220, 1230, 2);
+  Fake third("tpu");
+  third.add(kCall, kThread, 1300, 1310, 1);
+  first.found.dropped = 3;
+  second.found.dropped = 4;
+  const fp::Capture capture =
+      drained.assemble({first.placed(20), second.placed(30), third.placed(40)});
+  fp::validate_capture(capture);
+  CHECK_EQ(lines(capture), (Lines{
+                               "t1: range [1000, 1990) < 1",
+                               "t1: call [1100, 1110) <range 33",
+                               "t1: reported [1160, 1170) <range 1",
+                               "t1: callnpu [1200, 1210) <range 1",
+                               "t1: calltpu [1300, 1310) <range 1",
+                               "queue: work [1120, 1130) < 33",
+                               "queue: work [1140, 1150) < 33",
+                               "queuenpu: worknpu [1220, 1230) < 1",
+                           }));
+  CHECK_EQ(word_of_row(capture, 1, 0), 50);
+  CHECK_EQ(word_of_row(capture, 1, 1), 5);
+  CHECK_EQ(capture.payload[2], fp::kNoPayload);  // neither arguments nor a text
+  CHECK(capture.kind[2] == fp::EventKind::async_range);
+  CHECK_EQ(word_of_row(capture, 5, 0), 51);
+  CHECK_EQ(word_of_row(capture, 5, 1), 5);
+  CHECK_EQ(word_of_row(capture, 6, 0), 52);
+  CHECK_EQ(word_of_row(capture, 6, 1), 0);  // none stays none
+  // Correlations of a further backend lie behind the largest of those before.
+  CHECK_EQ(word_of_row(capture, 3, 1), 8 + 2);
+  CHECK_EQ(word_of_row(capture, 7, 1), 8 + 2);
+  CHECK_EQ(word_of_row(capture, 4, 1), 8 + 2 + 1);
+  // Texts are appended once each: {header: 2 words, json block of 1 word, index}.
+  CHECK_EQ(capture.strings.size(), 3);
+  CHECK_EQ(capture.strings[1], "{\"second\":2}");
+  CHECK_EQ(word_of_row(capture, 1, 2), 2);
+  CHECK_EQ(word_of_row(capture, 1, 3), 7 + (1 << 16));
+  CHECK_EQ(word_of_row(capture, 1, 4), 1);
+  CHECK_EQ(word_of_row(capture, 5, 4), 1);
+  CHECK_EQ(word_of_row(capture, 6, 4), 2);
+  CHECK_EQ(capture.dropped_total(), 7);
+  CHECK_EQ(capture.dropped[static_cast<size_t>(fp::DropCause::device)], 7);
+}
+
+TEST(ranges_are_annotated_on_request) {
+  for (const bool annotates : {false, true}) {
+    Drained drained;
+    drained.track(1);
+    drained.row("range", 1000, 1990);
+    Fake fake;
+    fake.add(kCall, kThread, 1100, 1110, 1);
+    fake.add(kWork, kQueue, 1120, 1130, 1);
+    fake.found.annotates = annotates;
+    const fp::Capture capture = drained.assemble({Fake().placed(10), fake.placed(20)});
+    CHECK_EQ(capture.size(), annotates ? 4 : 3);
+    CHECK_EQ(capture.device_links.empty(), false);
+  }
+}
+
+TEST(activities_have_defaults_that_name_nothing) {
+  const fp::Activity row;
+  CHECK(row.begin == 0 && row.end == 0 && row.correlation == 0 && row.site == 0);
+  CHECK(row.place == 0 && row.words == 0);
+  CHECK_EQ(row.text, 0xFFFFFFFFu);
+  const fp::ActivityPlace place;
+  CHECK_EQ(place.device_index, -1);
+  CHECK_EQ(place.id, 0);
+  const fp::Activities none;
+  CHECK_EQ(none.dropped, 0);
+  CHECK(!none.annotates);
+  CHECK(!is_refused(none));
+}
+
+TEST(activities_at_the_limits) {
+  const auto refused = [](auto&& change) {
+    Fake fake;
+    fake.add(kCall, kThread, 1100, 1110, 1).text = 1;
+    fake.add(kWork, kQueue, 1120, 1130, 1);
+    change(fake.found);
+    return is_refused(fake.found);
+  };
+  constexpr uint64_t most = (uint64_t{1} << 63) - 1;
+  CHECK(!refused([](fp::Activities&) {}));
+  CHECK(!refused([](fp::Activities& a) { a.rows[0].begin = 1; }));
+  CHECK(!refused([](fp::Activities& a) { a.rows[0].begin = a.rows[0].end = most; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].begin = most + 1; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].end = most + 1; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].site = 3; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].place = 3; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].text = 2; }));
+  CHECK(!refused([](fp::Activities& a) { a.rows[0].words = 2; }));  // the last two of four words
+  CHECK(refused([](fp::Activities& a) { a.rows[0].words = 3; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[0].words = UINT64_MAX; }));
+  CHECK(refused([](fp::Activities& a) { a.words.resize(1); }));
+  CHECK(refused([](fp::Activities& a) { a.sites[kCall].arg_names.pop_back(); }));
+  CHECK(refused([](fp::Activities& a) { a.sites[kCall].arg_types[1] = fp::ArgType::string; }));
+  // A site and its place are of one category.
+  CHECK(refused([](fp::Activities& a) { a.rows[0].place = kQueue; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[1].place = kThread; }));
+  CHECK(refused([](fp::Activities& a) { a.sites[kWork].mask = fp::category::user; }));
+  CHECK(refused([](fp::Activities& a) { a.sites[kCall].kind = fp::EventKind::async_range; }));
+  CHECK(refused([](fp::Activities& a) { a.sites[kWork].kind = fp::EventKind::async_range; }));
+  // What a program reported is a range or an async range, on a thread.
+  CHECK(!refused([](fp::Activities& a) { a.rows[0].site = kAsync; }));
+  CHECK(refused([](fp::Activities& a) { a.rows[1].site = kAsync; }));
+  CHECK(!refused([](fp::Activities& a) { a.sites[kCall].mask = fp::category::user; }));
+  CHECK(refused([](fp::Activities& a) {
+    a.rows[0].site = kAsync;
+    a.sites[kAsync].kind = fp::EventKind::mark;
+  }));
+}
