@@ -175,7 +175,7 @@ class SpillFile {
   }
 
   // Calls feed(track, run) for each chunk, in the order written. Returns false if part of the file
-  // cannot be read; `lost` is increased by the number of units in that part.
+  // cannot be read: `lost` is increased by the number of units in the chunks that it left out.
   template <class Feed>
   bool read_back(Feed&& feed, uint64_t& lost) {
     const ChunkBuffer memory = make_chunk_buffer();
@@ -195,7 +195,7 @@ class SpillFile {
         done += static_cast<size_t>(n);
       }
       if (done < size) {
-        lost += entry.units - done / sizeof(Slot);
+        lost += entry.units;
         whole = false;
         continue;
       }
