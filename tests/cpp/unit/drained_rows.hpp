@@ -43,7 +43,6 @@ struct Drained {
     fp::SiteInfo made;
     made.name = name;
     made.kind = kind;
-    made.category = "user_annotation";
     rows.table.sites.push_back(made);
     return static_cast<uint32_t>(rows.table.sites.size() - 1);
   }

@@ -258,6 +258,7 @@ TEST(ranges_are_annotated_on_request) {
     Fake fake;
     fake.add(kCall, kThread, 1100, 1110, 1);
     fake.add(kWork, kQueue, 1120, 1130, 1);
+    fake.found.sites[kWork].category = "kernel";
     fake.found.annotates = annotates;
     const fp::Capture capture = drained.assemble({Fake().placed(10), fake.placed(20)});
     CHECK_EQ(capture.size(), annotates ? 4 : 3);
