@@ -244,9 +244,10 @@ inline const FileSession* find_session(const BackingReader& file, uint64_t id) n
   return found;
 }
 
-// Reads all chunks into rows, tracks and sequences ascending. Returns the last stamp.
+// Reads all chunks into rows, tracks and sequences ascending. Stamps from `horizon` on are taken for
+// damage. Returns the last stamp.
 inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain& drain,
-                            const Snapshot& snapshot) {
+                            const Snapshot& snapshot, uint64_t horizon) {
   const ChunkBuffer memory = make_chunk_buffer();
   if (memory == nullptr) raise<StateError>("out of memory: cannot read a backing file");
   Chunk* chunk = memory.get();
@@ -256,7 +257,7 @@ inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain&
     return a->header.track_id != b->header.track_id ? a->header.track_id < b->header.track_id
                                                     : a->header.sequence < b->header.sequence;
   });
-  RecordRepair records(file, result, snapshot.t1 - 1);
+  RecordRepair records(file, result, horizon - 1);
   for (size_t first = 0; first < order.size();) {
     size_t last = first;
     TrackInfo info;
@@ -353,11 +354,13 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
     const double most_ticks = recovering::kMostNs / slope;
     const uint64_t window =
         most_ticks < 4.6e18 ? static_cast<uint64_t>(most_ticks) : uint64_t{1} << 62;
-    snapshot.t1 = snapshot.t0 + window;
-    uint64_t last = recovering::read_chunks(file, result, drain, snapshot);
-    activities = recovering::place_activities(options.activities, drain.rows(), snapshot.t1, last);
+    const uint64_t horizon = snapshot.t0 + window;
+    // Other sessions may have recorded on after the end of this one.
+    snapshot.t1 = std::min(std::max(session->t1, snapshot.t0), horizon);
+    uint64_t last = recovering::read_chunks(file, result, drain, snapshot, horizon);
+    activities = recovering::place_activities(options.activities, drain.rows(), horizon, last);
     const uint64_t end = result.ended ? session->t1 : last + 1;
-    snapshot.t1 = std::min(std::max(end, snapshot.t0), snapshot.t1);
+    snapshot.t1 = std::min(std::max(end, snapshot.t0), horizon);
   }
   result.capture = assemble(std::move(drain.rows()), snapshot, activities);
   Capture& capture = result.capture;
