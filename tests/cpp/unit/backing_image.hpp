@@ -158,4 +158,18 @@ struct Image {
   }
 };
 
+// The offset that recover() names when it refuses the file; "" if it reads it.
+inline std::string format_error_at(const Image& image) {
+  const backing_file_checks::Folder folder;
+  image.write(folder.file());
+  try {
+    fp::recover(folder.file());
+  } catch (const fp::FormatError& error) {
+    const std::string text = error.what();
+    const size_t at = text.find("offset ");
+    return at == std::string::npos ? text : text.substr(at + 7, text.find(':', at) - at - 7);
+  }
+  return "";
+}
+
 }  // namespace backing_image
