@@ -5,8 +5,10 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "capture_builder.hpp"
 #include "check.hpp"
 
 using namespace fastprof;
@@ -24,7 +26,175 @@ __attribute__((noinline)) void outer_function() {
   FASTPROF_RANGE("stack");
 }
 
+// A capture with one event of `kind`, whose site has arguments of these types.
+Capture capture_of(EventKind kind, const std::vector<ArgType>& types,
+                   const std::vector<uint64_t>& words, uint8_t flags = 0) {
+  fastprof_test::CaptureBuilder made;
+  std::vector<std::pair<std::string, ArgType>> args;
+  for (const ArgType type : types) args.emplace_back("a" + std::to_string(args.size()), type);
+  const uint32_t site = made.site("event", kind, "category", args);
+  made.track(5, "thread");
+  made.capture.strings = {"outer", "first(1): f\nsecond(2): g\n\nlast", ""};
+  made.row(site, 10, 20, words, flags);
+  return made.capture;
+}
+
 }  // namespace
+
+TEST(arguments_are_converted_and_clamped) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  constexpr uint64_t highest = std::numeric_limits<uint64_t>::max();
+  const auto real = [](double number, int64_t as_int, uint64_t as_uint) {
+    const Capture capture =
+        capture_of(EventKind::range, {ArgType::float64}, {fastprof_test::word_of(number)});
+    const EventView event(capture, 0);
+    CHECK_EQ(event.arg_int64(0), as_int);
+    CHECK_EQ(event.arg_uint64(0), as_uint);
+  };
+  real(2.75, 2, 2);
+  real(-2.75, -2, 0);
+  real(-0.5, 0, 0);
+  real(0.0, 0, 0);
+  real(9223372036854774784.0, 9223372036854774784, 9223372036854774784u);  // below 2^63
+  real(9223372036854775808.0, most, 9223372036854775808u);
+  real(-9223372036854774784.0, -9223372036854774784, 0);
+  real(-9223372036854775808.0, least, 0);
+  real(-1e300, least, 0);
+  real(18446744073709549568.0, most, 18446744073709549568u);  // below 2^64
+  real(18446744073709551616.0, most, highest);
+  real(1e300, most, highest);
+  real(std::numeric_limits<double>::infinity(), most, highest);
+  real(-std::numeric_limits<double>::infinity(), least, 0);
+  real(std::numeric_limits<double>::quiet_NaN(), 0, 0);
+  const auto integer = [](ArgType type, uint64_t word, int64_t as_int, uint64_t as_uint,
+                          double as_number) {
+    const Capture capture = capture_of(EventKind::mark, {ArgType::int64, type}, {3, word});
+    const EventView event(capture, 0);
+    CHECK_EQ(event.arg_count(), 2);
+    CHECK_EQ(event.arg_int64(1), as_int);
+    CHECK_EQ(event.arg_uint64(1), as_uint);
+    CHECK_EQ(event.arg_number(1), as_number);
+    CHECK_EQ(event.arg_text(1), "");
+  };
+  integer(ArgType::int64, static_cast<uint64_t>(-5), -5, 0, -5.0);
+  integer(ArgType::int64, 0, 0, 0, 0.0);
+  integer(ArgType::uint64, uint64_t{1} << 63, most, uint64_t{1} << 63, 9223372036854775808.0);
+  integer(ArgType::uint64, most, most, most, 9223372036854775808.0);
+  integer(ArgType::pointer, highest, most, highest, 18446744073709551616.0);
+  integer(ArgType::boolean, 1, 1, 1, 1.0);
+}
+
+TEST(texts_are_those_of_string_arguments) {
+  for (const uint64_t index : {0u, 2u, 3u}) {
+    const Capture capture = capture_of(EventKind::async_range, {ArgType::string}, {index});
+    const EventView event(capture, 0);
+    CHECK_EQ(event.arg_count(), 1);
+    CHECK_EQ(event.arg_name(0), "a0");
+    CHECK_EQ(event.arg_text(0), index == 0 ? "outer" : "");  // beyond the strings: none
+    CHECK_EQ(event.arg_int64(0), 0);
+    CHECK_EQ(event.arg_number(0), 0.0);
+  }
+}
+
+TEST(only_typed_events_with_words_have_arguments) {
+  const auto count = [](EventKind kind, const std::vector<uint64_t>& words) {
+    const Capture capture = capture_of(kind, {ArgType::int64}, words);
+    return EventView(capture, 0).arg_count();
+  };
+  CHECK_EQ(count(EventKind::range, {1}), 1);
+  CHECK_EQ(count(EventKind::range, {}), 0);
+  CHECK_EQ(count(EventKind::async_range, {1}), 1);
+  CHECK_EQ(count(EventKind::mark, {1}), 1);
+  CHECK_EQ(count(EventKind::counter, {1}), 1);
+  CHECK_EQ(count(EventKind::flow_begin, {1}), 0);
+  CHECK_EQ(count(EventKind::memory, {1, 2, 3, 4}), 0);
+}
+
+TEST(a_stack_of_python_frames_comes_before_native_ones) {
+  using Words = std::vector<uint64_t>;
+  const auto stack = [](const Words& words, FrameName name = {}) {
+    Capture capture = capture_of(EventKind::range, {}, words, event_flag::detail);
+    return EventView(capture, 0).stack(std::move(name));
+  };
+  const uint64_t native = detail_block_word(DetailType::cpp_stack, 2);
+  const uint64_t python = detail_block_word(DetailType::python_stack, 1);
+  CHECK(stack({5, native, 0xAB, 0x10, python, 1}) ==
+        (std::vector<std::string>{"first(1): f", "second(2): g", "", "last"}));
+  CHECK(stack({5, native, 0xAB, 0x10, python, 0}) == (std::vector<std::string>{"outer"}));
+  CHECK(stack({5, native, 0xAB, 0x10, python, 2}).empty());
+  const FrameName number = [](uint64_t address) { return "at " + std::to_string(address); };
+  const std::vector<std::string> named{"at 171", "at 16"};
+  CHECK(stack({3, native, 0xAB, 0x10}, number) == named);
+  const uint64_t none = detail_block_word(DetailType::python_stack, 0);
+  CHECK(stack({4, none, native, 0xAB, 0x10}, number) == named);
+  // The capture is of another process: there are no symbols.
+  const std::vector<std::string> numbers = stack({3, native, 0xFFFFFFFFFFFFFFFF, 0x10});
+  CHECK(numbers == (std::vector<std::string>{"0xffffffffffffffff", "0x10"}));
+}
+
+TEST(details_of_a_function) {
+  Capture capture =
+      capture_of(EventKind::range, {}, {5, detail_block_word(DetailType::op, 4), 7, 8, 9, 2},
+                 event_flag::detail);
+  capture.node_id = 6;
+  const EventView event(capture, 0);
+  CHECK_EQ(event.sequence_number(), 7);
+  CHECK_EQ(event.forward_track(), 8);
+  CHECK_EQ(event.node_id(), 2);
+  CHECK_EQ(event.overload_name(), "");
+  capture.payload_words[5] = 0;
+  CHECK_EQ(event.node_id(), 0);
+  capture.payload_words[5] = static_cast<uint64_t>(-1);
+  CHECK_EQ(event.node_id(), 6);  // the process's
+  Capture shorter = capture_of(EventKind::range, {}, {2, detail_block_word(DetailType::op, 1), 7},
+                               event_flag::detail);
+  shorter.node_id = 6;
+  CHECK_EQ(EventView(shorter, 0).sequence_number(), 7);
+  CHECK_EQ(EventView(shorter, 0).forward_track(), 0);
+  CHECK_EQ(EventView(shorter, 0).node_id(), 6);
+  const Capture named = capture_of(
+      EventKind::range, {}, {2, detail_block_word(DetailType::overload, 1), 0}, event_flag::detail);
+  CHECK_EQ(EventView(named, 0).overload_name(), "outer");
+  const Capture unnamed = capture_of(
+      EventKind::range, {}, {1, detail_block_word(DetailType::overload, 0)}, event_flag::detail);
+  CHECK_EQ(EventView(unnamed, 0).overload_name(), "");
+}
+
+TEST(kinds_ends_and_memory_of_an_event) {
+  fastprof_test::CaptureBuilder made;
+  const uint32_t range = made.site("range"), mark = made.site("mark", EventKind::mark);
+  const uint32_t async = made.site("async", EventKind::async_range);
+  made.track(5, "thread");
+  made.row(range, 10, 20);
+  made.row(range, 30, -1);
+  made.instant(mark, 40);
+  made.row(async, 50, 60);
+  const Capture& capture = made.finish();
+  const Events events(capture);
+  CHECK_EQ(events.size(), 4);
+  std::string seen;
+  for (Events::iterator at = events.begin(); at != events.end();) {
+    const Events::iterator before = at++;
+    CHECK(!(before == at) && (*at).row() == (*before).row() + 1);
+    const EventView event = *before;
+    seen += event.name() + (event.is_range() ? " range" : "") +
+            (event.finished() ? " finished" : "") + (event.is_async() ? " async" : "") + ", ";
+  }
+  CHECK_EQ(seen, "range range finished, range range, mark finished, async finished async, ");
+  CHECK_EQ(events[0].duration_ns(), 10);
+  const MemoryReport none = events[0].memory();
+  CHECK(none.address == 0 && none.size_bytes == 0 && none.total_allocated_bytes == 0);
+  CHECK(none.total_reserved_bytes == 0 && none.device_type == 0 && none.device_index == 0);
+  const Capture allocated = capture_of(EventKind::memory, {}, {1, 2, 3, 4});
+  const MemoryReport report = EventView(allocated, 0).memory();
+  CHECK(report.address == 1 && report.size_bytes == 2 && report.total_allocated_bytes == 3);
+  CHECK(report.total_reserved_bytes == 4 && report.device_type == -1);
+  const Capture refused = capture_of(EventKind::out_of_memory, {}, {2, 3, 4});
+  const MemoryReport failed = EventView(refused, 0).memory();
+  CHECK(failed.address == 0 && failed.size_bytes == 2 && failed.total_allocated_bytes == 3);
+  CHECK_EQ(failed.total_reserved_bytes, 4);
+}
 
 TEST(integer_arguments_are_exact) {
   Session session;
