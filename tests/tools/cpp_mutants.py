@@ -41,7 +41,9 @@ USERS = {
 class CppMutants:
     """Mutants of csrc/core, and of the public headers that a unit test includes."""
 
-    def __init__(self, tree: Path, compiler: str, python_tests: TestMap | None) -> None:
+    def __init__(
+        self, tree: Path, compiler: str, python_tests: TestMap | None, keep_map: bool = False
+    ) -> None:
         """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
         self.tree = tree
         self.python_tests = python_tests
@@ -49,7 +51,7 @@ class CppMutants:
         self.native = (
             tree / "build" / "native"
         )  # as deep as the editable build, so that ccache finds its objects
-        self.map = CppTestMap(tree, WORK, compiler, run)
+        self.map = CppTestMap(tree, WORK, compiler, run, keep_map)
         if python_tests is not None:
             self._configure(compiler)
             self.map.libraries = self._libraries(self.native)

@@ -44,12 +44,22 @@ class Program(NamedTuple):
 
 
 class CppTestMap:
-    """The test programs of tests/cpp/unit. tree: a copy of the repository; run: called like mutation_runs.run()."""
+    """The test programs of tests/cpp/unit. tree: a copy of the repository; run: called like mutation_runs.run().
+
+    keep: use earlier measurements of a program even if what it includes has changed since. Saves minutes, but lines may
+    have moved.
+    """
 
     def __init__(
-        self, tree: Path, work: Path, compiler: str, run: Callable[..., int | None]
+        self,
+        tree: Path,
+        work: Path,
+        compiler: str,
+        run: Callable[..., int | None],
+        keep: bool = False,
     ) -> None:
         self.tree = tree
+        self.keep = keep
         self.compiler = compiler
         self.folder = work / "cpp_map"
         self.build = work / "cpp_build"
@@ -156,7 +166,11 @@ class CppTestMap:
         digest = hashlib.sha256()
         for path in sorted(self.includes[name]):
             digest.update((self.tree / path).read_bytes())
-        return self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
+        kept = self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
+        if self.keep and not kept.exists():
+            earlier = self.folder.glob(f"{name}-*.json")
+            return max(earlier, key=lambda path: path.stat().st_mtime, default=kept)
+        return kept
 
     def _includes(self, source: Path) -> frozenset[str]:
         """The files of the repository that a test file includes, and itself."""

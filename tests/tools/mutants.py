@@ -137,7 +137,7 @@ def main() -> int:
         if not options.headers_only:
             python_tests = TestMap(options.keep_map)
             preload()
-        cpp = CppMutants(TREE, options.compiler, python_tests)
+        cpp = CppMutants(TREE, options.compiler, python_tests, options.keep_map)
         outcome = sift(cpp.mutants(), options, cpp.is_noticed)
     else:
         tests = TestMap(options.keep_map)

@@ -296,8 +296,6 @@ class Drain {
     uint8_t flags = 0;
     const bool has_end = site->kind == SiteKind::range;
     if (!in_session(begin, has_end ? second : begin, site, flags)) return;
-    if (!has_end && site->kind != SiteKind::async_range && (flags & event_flag::enclosing) != 0)
-      return;
     uint32_t payload = kNoPayload;
     uint64_t end = 0;
     switch (site->kind) {
