@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of C++ sources, and the tests that could notice them.
 
-A mutant of a public header is tried with the unit test programs that run its line (cpp_test_map.py), those most relevant
-to the header first; at last with two of them under AddressSanitizer and UBSan, under which CI runs them as well. One of
-csrc/core is tried with the Python unit tests of what uses it, on an extension module built anew.
+A mutant of a public header is tried with the unit test programs that run its line (cpp_test_map.py), those most
+relevant to the header first; at last with two of them under AddressSanitizer and UBSan, under which CI runs them as
+well. One of csrc/core is tried with the Python unit tests of what uses it, on an extension module built anew.
 """
 
 from __future__ import annotations
