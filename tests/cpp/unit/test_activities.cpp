@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fastprof/capture/merge_captures.hpp"
+#include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
