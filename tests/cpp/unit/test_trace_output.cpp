@@ -173,7 +173,8 @@ TEST(a_stream_needs_no_more_than_write) {
   } plain;
   CaptureBuilder b;
   b.track(1, "main");
-  CHECK_EQ(write_chrome_trace(b.finish(), plain), plain.text.size());
+  const uint64_t written_bytes = write_chrome_trace(b.finish(), plain);
+  CHECK_EQ(written_bytes, plain.text.size());
   CHECK(is_json_value(plain.text));
 }
 
