@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fastprof/fastprof.hpp>
 #include <memory>
 
@@ -57,6 +58,7 @@ inline fp::Slot* put(fp::Slot* slot, uint64_t begin, uint64_t end,
 // Gives a track its next chunk, which is current; records in it are valid from `open_ticks` on.
 inline fp::Chunk* open_chunk(fp::State* s, fp::Track* track, uint64_t open_ticks = 100) {
   fp::Chunk* chunk = fp::take_chunk(s, false, true);
+  if (chunk == nullptr) std::abort();
   fp::append_chunk(s, track, chunk);
   chunk->open_ticks = open_ticks;
   fp::blank_slot(fp::chunk_slots(chunk));

@@ -23,7 +23,7 @@ fp::Site make(fp::SiteKind kind, const char* name, uint8_t arg_count = 0,
   site.mask = mask;
   site.name = name;
   site.arg_count = arg_count;
-  site.arg_units = kind == fp::SiteKind::counter ? 0 : (arg_count + 2) / 3;
+  site.arg_units = static_cast<uint8_t>(kind == fp::SiteKind::counter ? 0 : (arg_count + 2) / 3);
   site.arg_names = kNames;
   site.arg_types = kTypes;
   site.device_type = -1;

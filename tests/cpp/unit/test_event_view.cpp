@@ -10,6 +10,7 @@
 
 #include "capture_builder.hpp"
 #include "check.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 using namespace fastprof;
 

@@ -3,6 +3,7 @@
 // blocks, cut names. On a State of its own, so that counts are exact.
 #include <cstring>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -263,10 +264,10 @@ TEST(a_store_knows_its_memory) {
   CHECK(fp::holds_name(names.store, names.store.blocks));
   CHECK(!fp::holds_name(names.store, &names) && !fp::holds_name(names.store, nullptr));
   CHECK(!fp::holds_name(fp::NameStore{}, first));
-  fp::NameBlock single{nullptr, 64};
+  alignas(fp::NameBlock) char memory[96] = {};
+  const char* at = memory + 16;
   fp::NameStore store{};
-  store.blocks = &single;
-  const char* at = reinterpret_cast<const char*>(&single);
+  store.blocks = new (memory + 16) fp::NameBlock{nullptr, 64};
   CHECK(fp::holds_name(store, at) && fp::holds_name(store, at + 63));
   CHECK(!fp::holds_name(store, at - 1) && !fp::holds_name(store, at + 64));
 }
