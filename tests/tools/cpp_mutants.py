@@ -23,7 +23,7 @@ __all__ = ["CppMutants"]
 HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
 LIBRARIES = ("core", "annotations", "definitions")  # in the order of the linker
-MOST_PROGRAMS = 6
+MOST_PROGRAMS = 5
 MOST_SANITIZED = 2
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
 BUILD_LIMIT_S = 3600
@@ -47,6 +47,7 @@ class CppMutants:
         """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
         self.tree = tree
         self.python_tests = python_tests
+        self.noticed_by = ""  # program that failed last with a mutant
         self._passing: dict[tuple[str, ...], bool] = {}  # by program and options
         self.native = (
             tree / "build" / "native"
@@ -115,13 +116,18 @@ class CppMutants:
         tried: list[str] = []
         # Without the mutant in between: what programs run may have to be measured.
         for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
-            passing = [name for name in programs if self._passes(name, ())]
-            tried += passing
-            result = with_mutant(passing)
+            tried += programs
+            result = with_mutant(programs)
             if result is not False:
-                return result
-        sanitized = [name for name in tried if self._passes(name, SANITIZERS)][:MOST_SANITIZED]
-        return with_mutant(sanitized, SANITIZERS) if sanitized else result
+                break
+        if result is False:
+            sanitized = [name for name in tried if self._passes(name, SANITIZERS)][:MOST_SANITIZED]
+            return with_mutant(sanitized, SANITIZERS) if sanitized else False
+        if result and self.noticed_by and not self._passes(self.noticed_by, ()):
+            print(f"left out, since it fails without a mutant: {self.noticed_by}", flush=True)
+            self.map.leave_out(self.noticed_by)
+            return self.is_noticed(mutant)
+        return result
 
     def _passes(self, name: str, options: Sequence[str]) -> bool:
         """Whether a program passes without a mutant, built with options."""
@@ -137,6 +143,7 @@ class CppMutants:
                 return True if compiled else None
             compiled = True
             if not self.map.passes(name, 20 + 10 * self.map.program(name).run_s):
+                self.noticed_by = name
                 return True
         return False if compiled else None
 

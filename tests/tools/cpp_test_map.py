@@ -161,6 +161,10 @@ class CppTestMap:
             self._programs[name] = Program(lines, found["run_s"], found["passes"])
         return self._programs[name]
 
+    def leave_out(self, name: str) -> None:
+        """Try no more mutants with a program."""
+        del self.includes[name]
+
     def _kept(self, name: str) -> Path:
         """Return the file for a program's measurements; its name depends on the contents of the included files."""
         digest = hashlib.sha256()
