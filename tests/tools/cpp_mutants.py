@@ -24,6 +24,7 @@ HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
 LIBRARIES = ("core", "annotations", "definitions")  # in the order of the linker
 MOST_PROGRAMS = 5
+QUICK_PROGRAMS = 3
 MOST_SANITIZED = 2
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
 BUILD_LIMIT_S = 3600
@@ -42,11 +43,19 @@ class CppMutants:
     """Mutants of csrc/core, and of the public headers that a unit test includes."""
 
     def __init__(
-        self, tree: Path, compiler: str, python_tests: TestMap | None, keep_map: bool = False
+        self,
+        tree: Path,
+        compiler: str,
+        python_tests: TestMap | None,
+        keep_map: bool = False,
+        quick: bool = False,
     ) -> None:
-        """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core."""
+        """python_tests: the tests for mutants of csrc/core; None: no mutants of csrc/core. quick: fewer programs for a
+        mutant of a header, without sanitizers."""
         self.tree = tree
         self.python_tests = python_tests
+        self.most_programs = QUICK_PROGRAMS if quick else MOST_PROGRAMS
+        self.most_sanitized = 0 if quick else MOST_SANITIZED
         self.noticed_by = ""  # program that failed last with a mutant
         self._passing: dict[tuple[str, ...], bool] = {}  # by program and options
         self.native = (
@@ -115,13 +124,14 @@ class CppMutants:
         result: bool | None = None
         tried: list[str] = []
         # Without the mutant in between: what programs run may have to be measured.
-        for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
+        for programs in self.map.closest(mutant.path, mutant.line, self.most_programs):
             tried += programs
             result = with_mutant(programs)
             if result is not False:
                 break
         if result is False:
-            sanitized = [name for name in tried if self._passes(name, SANITIZERS)][:MOST_SANITIZED]
+            tried = tried[: self.most_sanitized]
+            sanitized = [name for name in tried if self._passes(name, SANITIZERS)]
             return with_mutant(sanitized, SANITIZERS) if sanitized else False
         if result and self.noticed_by and not self._passes(self.noticed_by, ()):
             print(f"left out, since it fails without a mutant: {self.noticed_by}", flush=True)

@@ -125,6 +125,11 @@ def main() -> int:
     )
     parser.add_argument("--headers-only", action="store_true", help="for --cpp: not of csrc/core")
     parser.add_argument("--compiler", default="g++", help="for --cpp (g++); clang++ is quicker")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="for headers: fewer programs a mutant, no sanitizers; then try the survivors with --again",
+    )
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     enter_environment()
@@ -137,7 +142,7 @@ def main() -> int:
         if not options.headers_only:
             python_tests = TestMap(options.keep_map)
             preload()
-        cpp = CppMutants(TREE, options.compiler, python_tests, options.keep_map)
+        cpp = CppMutants(TREE, options.compiler, python_tests, options.keep_map, options.quick)
         outcome = sift(cpp.mutants(), options, cpp.is_noticed)
     else:
         tests = TestMap(options.keep_map)

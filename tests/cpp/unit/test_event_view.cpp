@@ -344,3 +344,13 @@ TEST(the_exclusive_profiler_has_native_stacks_and_out_of_memory) {
   CHECK(named);
   CHECK_EQ(out_of_memory, 1u);
 }
+
+TEST(the_first_frame_of_the_stack_provider_is_its_caller) {
+  // Called through a pointer that the compiler cannot see through: inlined, it has no frame of its
+  // own.
+  const StackProvider volatile provider = &cpp_stack_provider;
+  std::vector<std::string> frames;
+  provider(&frames);
+  CHECK(!frames.empty());
+  if (!frames.empty()) CHECK(frames[0].find("is_its_caller") != std::string::npos);
+}
