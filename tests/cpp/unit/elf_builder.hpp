@@ -105,9 +105,9 @@ struct File {
     header.e_shentsize = sizeof(Elf64_Shdr);
   }
   Bytes bytes() const {
-    Bytes all(sizeof header + contents.size());
-    std::memcpy(all.data(), &header, sizeof header);
-    std::memcpy(all.data() + sizeof header, contents.data(), contents.size());
+    const auto* head = reinterpret_cast<const uint8_t*>(&header);
+    Bytes all(head, head + sizeof header);
+    all.insert(all.end(), contents.begin(), contents.end());
     return all;
   }
 };

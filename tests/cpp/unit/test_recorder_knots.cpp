@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process's list of clock knots: which knot replaces another, how a full list is thinned, when
 // the next one is due, and the copy in a backing file.
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backing_store_checks.hpp"
@@ -216,4 +218,25 @@ TEST(a_file_that_is_opened_before_there_are_knots_has_none) {
   CHECK_EQ(read_at<fp::KnotBank>(folder.file(), 16384).count, 1);
   CHECK_EQ(read_at<fp::BackingHeader>(folder.file(), 0).unix_offset_ns, s->unix_offset_ns);
   fp::end_file(s.get());
+}
+
+TEST(stamps_of_the_slow_clock_are_unique_in_the_process) {
+  const auto s = make_state();
+  s->simulated_counter_hz = 1;  // the clock itself hardly advances
+  constexpr size_t kThreads = 4, kEach = 50000;
+  std::vector<std::vector<uint64_t>> stamps(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<uint64_t>& own : stamps)
+    threads.emplace_back([&own, &s] {
+      for (size_t i = 0; i < kEach; ++i) own.push_back(fp::slow_ticks(s.get()));
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<uint64_t> all;
+  for (const std::vector<uint64_t>& own : stamps) {
+    CHECK(std::is_sorted(own.begin(), own.end()));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  std::sort(all.begin(), all.end());
+  CHECK_EQ(all.size(), kThreads * kEach);
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }

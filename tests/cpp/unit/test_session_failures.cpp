@@ -21,7 +21,7 @@ namespace {
 thread_local long allocations_left = -1;
 thread_local bool fails_once = true;
 
-bool allocation_fails() noexcept {
+[[maybe_unused]] bool allocation_fails() noexcept {
   if (allocations_left < 0) return false;
   if (allocations_left > 0) {
     --allocations_left;
