@@ -244,8 +244,8 @@ inline const FileSession* find_session(const BackingReader& file, uint64_t id) n
   return found;
 }
 
-// Reads all chunks into rows, tracks and sequences ascending. Stamps from `horizon` on are taken for
-// damage. Returns the last stamp.
+// Reads all chunks into rows, tracks and sequences ascending. Stamps from `horizon` on are taken
+// for damage. Returns the last stamp.
 inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain& drain,
                             const Snapshot& snapshot, uint64_t horizon) {
   const ChunkBuffer memory = make_chunk_buffer();
