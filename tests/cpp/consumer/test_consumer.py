@@ -141,7 +141,7 @@ def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
     clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "CMAKE_PREFIX_PATH"}}
     install = [python, "-m", "pip", "install", "--disable-pip-version-check", source]
     quickly = clean | QUICKLY_BUILT
-    result = subprocess.run(install, capture_output=True, text=True, env=quickly, timeout=900)
+    result = subprocess.run(install, capture_output=True, text=True, env=quickly, timeout=1800)
     assert result.returncode == 0, result.stdout + result.stderr
     shutil.rmtree(source)
 
