@@ -25,9 +25,10 @@ struct Full {
   template <class Answer>
   uint64_t pass(Answer answer) {
     std::atomic<bool> done{false};
+    const uint32_t before = s->spill_requests;  // of earlier calls: not to be answered again
     std::thread spill([&] {
       int asked = 0;
-      for (uint32_t seen = 0; !done.load(); std::this_thread::yield()) {
+      for (uint32_t seen = before; !done.load(); std::this_thread::yield()) {
         if (fp::load_acquire(&s->spill_requests) == seen) continue;
         fp::ScopedLock hold(s->lock);                 // the gate waits by now
         seen = fp::load_acquire(&s->spill_requests);  // it may have asked again meanwhile
