@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of a backing file on a State of their own share: opening it, reading it, and a process
-// that has no room.
+// What tests of a backing file on a State of their own share: opening it and reading it.
 #pragma once
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,26 +36,5 @@ inline int64_t size_of(const std::string& path) {
   struct stat facts;
   return ::stat(path.c_str(), &facts) == 0 ? int64_t{facts.st_size} : -1;
 }
-
-inline bool is_open(int fd) {
-  return ::fcntl(fd, F_GETFD) >= 0;
-}
-
-// Limits the length of files for as long as it lives: the process has no room for more.
-class ShortFiles {
- public:
-  explicit ShortFiles(uint64_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    CHECK_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~ShortFiles() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-  ShortFiles(const ShortFiles&) = delete;
-  ShortFiles& operator=(const ShortFiles&) = delete;
-
- private:
-  rlimit before_;
-};
 
 }  // namespace backing_store_checks

@@ -44,6 +44,18 @@ inline fp::SessionSlot& begin_session(fp::State* s, unsigned index, uint64_t max
   return slot;
 }
 
+inline uintptr_t address(const void* p) {
+  return reinterpret_cast<uintptr_t>(p);
+}
+
+// Number of elements of one of the State's lists.
+template <class Node>
+size_t length(const Node* list) {
+  size_t count = 0;
+  for (; list != nullptr; list = list->next) ++count;
+  return count;
+}
+
 inline uint64_t dropped(const fp::SessionSlot& slot, fp::DropCause cause) {
   return slot.dropped[static_cast<size_t>(cause)];
 }

@@ -158,6 +158,17 @@ struct Image {
   }
 };
 
+constexpr uint64_t kSite = 0x1000;
+
+// A file with one record.
+inline Image image_of_one_record() {
+  Image made;
+  made.site(kSite, SiteParts("plain"));
+  made.chunk(1);
+  made.record(kSite, 1001, 1002);
+  return made;
+}
+
 // The offset that recover() names when it refuses the file; "" if it reads it.
 inline std::string format_error_at(const Image& image) {
   const backing_file_checks::Folder folder;

@@ -16,17 +16,20 @@ namespace fp = fastprof;
 
 constexpr uint64_t kT0 = 1000, kT1 = 2000;
 
+// A session of all categories in [kT0, kT1).
+inline fp::Snapshot whole_session() {
+  fp::Snapshot snapshot;
+  snapshot.t0 = kT0;
+  snapshot.t1 = kT1;
+  snapshot.session_id = 1;
+  snapshot.mask = fp::category::all;
+  return snapshot;
+}
+
 // Rows of threads that were recorded in [kT0, kT1).
 struct Drained {
   fp::DrainedRows rows;
-  fp::Snapshot snapshot;
-
-  Drained() {
-    snapshot.t0 = kT0;
-    snapshot.t1 = kT1;
-    snapshot.session_id = 1;
-    snapshot.mask = fp::category::all;
-  }
+  fp::Snapshot snapshot = whole_session();
 
   // Makes a track named "t<id>", to which the functions below add.
   void track(uint32_t id) {

@@ -10,16 +10,10 @@
 #include "drained_rows.hpp"
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/fastprof.hpp"
+#include "recorder_checks.hpp"
 
 using namespace drained_rows;
-
-namespace {
-
-uint64_t dropped(const fp::Capture& capture, fp::DropCause cause) {
-  return capture.dropped[static_cast<size_t>(cause)];
-}
-
-}  // namespace
+using recorder_checks::dropped;
 
 TEST(what_ends_by_the_stop_is_finished) {
   Drained drained;

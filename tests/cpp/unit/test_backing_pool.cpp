@@ -5,11 +5,13 @@
 #include <vector>
 
 #include "backing_store_checks.hpp"
+#include "process_changes.hpp"
 
 using namespace recorder_checks;
 using namespace private_state;
 using namespace backing_store_checks;
 using backing_file_checks::Folder;
+using namespace process_changes;
 
 namespace {
 
@@ -174,7 +176,7 @@ TEST(a_file_without_room_falls_back_to_what_was_set_aside) {
   CHECK(!fp::may_reuse(s.get(), before));
   std::vector<fp::Chunk*> chunks;
   for (uint64_t i = 0; i < kPerSlab - 1; ++i) chunks.push_back(fp::take_chunk(s.get(), false));
-  const ShortFiles limit(2 * 2097152);
+  const FileLimit limit(2 * 2097152);
   fp::Chunk* more = fp::take_chunk(s.get(), false);
   CHECK_EQ(file->fallback_slabs, 1);
   CHECK_EQ(file->header->fallback_slabs, 1);

@@ -16,27 +16,19 @@ using backing_file_checks::stored_bytes;
 using backing_image::Entries;
 using backing_image::format_error_at;
 using backing_image::Image;
+using backing_image::image_of_one_record;
+using backing_image::kSite;
 using backing_image::SiteParts;
 
 namespace {
 
-constexpr uint64_t kSite = 0x1000;
 constexpr int64_t kMost = int64_t{1} << 62;
-
-// A file with one record.
-Image image() {
-  Image made;
-  made.site(kSite, SiteParts("plain"));
-  made.chunk(1);
-  made.record(kSite, 1001, 1002);
-  return made;
-}
 
 // The number of damaged parts after `change`.
 template <class Change>
 uint64_t damaged(Change change) {
   const Folder folder;
-  Image made = image();
+  Image made = image_of_one_record();
   change(made);
   made.write(folder.file());
   return fp::BackingReader(folder.file(), UINT64_MAX).damaged();
@@ -66,7 +58,7 @@ TEST(only_a_regular_file_is_opened_and_stays_unshared) {
            0);
   CHECK_THROWS(fp::IoError, fp::recover(folder.path()));
   CHECK_THROWS(fp::IoError, fp::recover(folder.file("b")));
-  image().write(folder.file("b"));
+  image_of_one_record().write(folder.file("b"));
   const int fd = ::dup(STDERR_FILENO);
   ::close(fd);  // the next descriptor
   {
@@ -82,7 +74,7 @@ TEST(only_a_regular_file_is_opened_and_stays_unshared) {
 
 TEST(the_limit_is_what_the_file_takes_on_its_file_system) {
   const Folder folder;
-  image().write(folder.file(), uint64_t{1} << 33);  // mostly a hole
+  image_of_one_record().write(folder.file(), uint64_t{1} << 33);  // mostly a hole
   const auto stored = static_cast<uint64_t>(stored_bytes(folder.file()));
   fp::RecoverOptions options;
   options.max_bytes = stored;
@@ -93,7 +85,7 @@ TEST(the_limit_is_what_the_file_takes_on_its_file_system) {
 
 TEST(wrong_headers_are_refused_where_they_are_wrong) {
   const auto refused_at = [](auto&& change) {
-    Image made = image();
+    Image made = image_of_one_record();
     change(made);
     return format_error_at(made);
   };
@@ -108,7 +100,7 @@ TEST(wrong_headers_are_refused_where_they_are_wrong) {
   CHECK_EQ(refused_at([](Image& i) { ++i.header.chunk_bytes; }), "20");
   const Folder folder;
   const auto cut = [&folder](uint64_t size) {
-    image().write(folder.file(), size);
+    image_of_one_record().write(folder.file(), size);
     try {
       fp::recover(folder.file());
     } catch (const fp::FormatError& error) {
@@ -124,7 +116,7 @@ TEST(wrong_headers_are_refused_where_they_are_wrong) {
 
 TEST(texts_of_the_header_always_end) {
   const Folder folder;
-  Image made = image();
+  Image made = image_of_one_record();
   std::fill(std::begin(made.header.boot_id), std::end(made.header.boot_id), 'b');
   std::fill(std::begin(made.header.process_name), std::end(made.header.process_name), 'p');
   made.write(folder.file());
@@ -137,7 +129,7 @@ TEST(times_are_limited_to_146_years) {
   for (const int64_t given :
        {kMost + 1, kMost, INT64_MAX, -kMost - 1, -kMost, INT64_MIN, int64_t{5}}) {
     const Folder folder;
-    Image made = image();
+    Image made = image_of_one_record();
     made.header.unix_offset_ns = given;
     made.write(folder.file());
     const int64_t expected = given == 5 ? 5 : given > 0 ? kMost : -kMost;
@@ -208,7 +200,7 @@ TEST(damaged_slabs_and_chunks_are_counted) {
 
 TEST(names_of_threads_and_all_chunks_of_a_slab) {
   const Folder folder;
-  Image made = image();
+  Image made = image_of_one_record();
   const std::string name(63, 'n');
   for (uint32_t i = 0; i < 30; ++i) made.chunk(2 + i, 0, name);
   made.slab.labels[1].name_length = 64;
@@ -272,7 +264,7 @@ TEST(directories_are_read_to_what_is_complete) {
 
 TEST(directories_of_further_segments_are_read) {
   const Folder folder;
-  Image made = image();
+  Image made = image_of_one_record();
   made.write(folder.file(), 6 << 20);
   fp::Directory directory{};
   directory.magic = fp::kDirectoryMagic;

@@ -11,11 +11,13 @@
 #endif
 
 #include "backing_store_checks.hpp"
+#include "process_changes.hpp"
 
 using namespace recorder_checks;
 using namespace private_state;
 using namespace backing_store_checks;
 using backing_file_checks::Folder;
+using namespace process_changes;
 
 namespace {
 
@@ -111,14 +113,14 @@ TEST(files_that_cannot_be_made_say_why) {
   CHECK(!nowhere.no_room);
   CHECK_EQ(nowhere.fd, -1);
   {
-    const ShortFiles limit(2097151);
+    const FileLimit limit(2097151);
     const fp::OpenedFile large = fp::open_backing_file(s.get(), folder.file("b").c_str());
     CHECK_EQ(large.error, EFBIG);
     CHECK(large.no_room);
     CHECK_EQ(large.fd, -1);
     CHECK(!backing_file_checks::exists(folder.file("b")));
   }
-  const ShortFiles limit(2097152);  // room for the header's segment
+  const FileLimit limit(2097152);  // room for the header's segment
   open_file(s.get(), folder.file("b"));
   fp::end_file(s.get());
   const fp::OpenedFile fresh;
@@ -324,13 +326,13 @@ TEST(names_for_which_there_is_no_room_are_counted) {
   ::close(reader);
   fp::last_directory(file)->used = 2097152 - 65536 - 64;
   {
-    const ShortFiles limit(2097152);
+    const FileLimit limit(2097152);
     add_text(file, 0x2000, "no second directory");
     CHECK_EQ(file->names_lost, 2);
     CHECK_EQ(file->header->names_lost, 2);
     CHECK_EQ(file->directory_count, 1);
   }
-  const ShortFiles limit(2 * 2097152);
+  const FileLimit limit(2 * 2097152);
   add_text(file, 0x2000, "a second directory");
   CHECK_EQ(file->names_lost, 2);
   CHECK_EQ(file->directory_count, 2);

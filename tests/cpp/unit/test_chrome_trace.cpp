@@ -15,11 +15,14 @@
 #include "check.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/frame_name.hpp"
+#include "process_changes.hpp"
 #include "rich_capture.hpp"
 #include "temporary_folder.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 using namespace fastprof_test;
+using namespace text_checks;
 
 namespace {
 
@@ -28,13 +31,6 @@ std::string chrome_text(const Capture& capture, const ChromeTraceOptions& option
   const uint64_t bytes = write_chrome_trace(capture, out, options);
   CHECK_EQ(bytes, out.str().size());
   return out.str();
-}
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace
@@ -411,20 +407,13 @@ TEST(failures_leave_what_was_there) {
   TemporaryFolder folder;
   const std::string path = folder.path + "/trace.json";
   std::ofstream(path) << "old";
-  rlimit old_limit;
-  getrlimit(RLIMIT_FSIZE, &old_limit);
-  rlimit limit = old_limit;
-  limit.rlim_cur = 1000;
-  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &limit);
   std::string message;
   try {
+    const process_changes::FileLimit limit(1000);
     write_chrome_trace(rich_capture(), path);
   } catch (const IoError& error) {
     message = error.what();
   }
-  setrlimit(RLIMIT_FSIZE, &old_limit);
-  signal(SIGXFSZ, old_handler);
   CHECK(has(message, "File too large"));
   CHECK(has(message, "Free space"));
   CHECK_EQ(contents(path), std::string("old"));

@@ -22,22 +22,6 @@ namespace {
 
 constexpr uint64_t kPerSlab = 31;
 
-size_t length(const fp::Slab* list) {
-  size_t count = 0;
-  for (; list != nullptr; list = list->next) ++count;
-  return count;
-}
-size_t length(const fp::BlankSlabPlace* list) {
-  size_t count = 0;
-  for (; list != nullptr; list = list->next) ++count;
-  return count;
-}
-size_t length(const fp::Chunk* list) {
-  size_t count = 0;
-  for (; list != nullptr; list = list->next) ++count;
-  return count;
-}
-
 std::vector<fp::Chunk*> take(fp::State* s, size_t count) {
   std::vector<fp::Chunk*> chunks;
   for (size_t i = 0; i < count; ++i) chunks.push_back(fp::take_chunk(s, false));

@@ -4,50 +4,22 @@
 #include <cstring>
 
 #include "check.hpp"
+#include "fake_perf_system.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 using namespace fastprof;
-
-static uint64_t fake_values[7];
-static int fake_open_error = 0, fake_opens = 0, fake_next_fd = 100;
-static int fake_open(perf_event_attr*, int) {
-  ++fake_opens;
-  if (fake_open_error == 0) return fake_next_fd++;
-  errno = fake_open_error;
-  return -1;
-}
-static ssize_t fake_read(int, void* buffer, size_t size) {
-  fake_values[0] = size / 8 - 3;
-  std::memcpy(buffer, fake_values, size);
-  return static_cast<ssize_t>(size);
-}
-static int fake_one(int) {
-  return 0;
-}
-static void* fake_map(int, size_t) {
-  return nullptr;
-}
-static void fake_unmap(void*, size_t) {}
-static uint64_t fake_limit() {
-  return UINT64_MAX;
-}
-static const PerfSystem kFake = {fake_open, fake_read,  fake_one, fake_one,
-                                 fake_map,  fake_unmap, nullptr,  fake_limit};
+using namespace fastprof_test;
 
 static void set_fake(uint64_t enabled, uint64_t running, uint64_t a, uint64_t b) {
-  fake_values[1] = enabled;
-  fake_values[2] = running;
-  fake_values[3] = a;
-  fake_values[4] = b;
+  fake.enabled = enabled;
+  fake.running = running;
+  fake.values[0] = a;
+  fake.values[1] = b;
 }
 
 static DetailOptions two_counters() {
-  DetailOptions options{};
-  find_counter("cycles", &options.counters[0]);
-  find_counter("instructions", &options.counters[1]);
-  options.counter_count = 2;
-  return options;
+  return options_for({"cycles", "instructions"});
 }
 
 // A capture of one range with two argument words and this variable part.
@@ -140,8 +112,9 @@ TEST(counters_that_do_not_open_say_why_and_are_not_tried_again) {
   const DetailOptions options = two_counters();
   ThreadDetail detail{};
   uint64_t words[12];
-  fake_open_error = EMFILE;
-  fake_opens = 0;
+  fake = Fake{};
+  fake.fail_type = PERF_TYPE_HARDWARE;
+  fake.fail_error = EMFILE;
   for (int i = 0; i < 3; ++i) {
     CHECK_EQ(encode_detail_begin(words, 12, options, &detail, nullptr, &kFake), size_t{12});
     encode_detail_end(words, &detail);
@@ -150,11 +123,11 @@ TEST(counters_that_do_not_open_say_why_and_are_not_tried_again) {
     CHECK_EQ(deltas.error, EMFILE);
     CHECK_EQ(deltas.begin[0], uint64_t{0});
   }
-  CHECK_EQ(fake_opens, 1);
-  fake_open_error = 0;
+  CHECK_EQ(fake.open_count, 1);
+  fake.fail_type = ~0u;
   close_thread_detail(&detail);
   CHECK_EQ(encode_detail_begin(words, 12, options, &detail, nullptr, &kFake), size_t{12});
-  CHECK_EQ(fake_opens, 3);
+  CHECK_EQ(fake.open_count, 3);
   close_thread_detail(&detail);
 }
 
@@ -175,9 +148,9 @@ TEST(a_range_that_outlives_its_counters_has_no_end) {
   DetailOptions deeper = swapped;
   deeper.max_frames = 5;
   uint64_t third[12];
-  fake_opens = 0;
+  fake.open_count = 0;
   encode_detail_begin(third, 12, deeper, &detail, nullptr, &kFake);
-  CHECK_EQ(fake_opens, 0);
+  CHECK_EQ(fake.open_count, 0);
   encode_detail_end(other, &detail);
   CHECK(decode_counters(capture_of(other, 12), 0).status == CounterStatus::counted);
   close_thread_detail(&detail);

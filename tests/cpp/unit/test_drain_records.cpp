@@ -80,15 +80,10 @@ class Records {
 
 struct Read {
   fp::Drain drain;
-  fp::Snapshot snapshot;
+  fp::Snapshot snapshot = whole_session();
 
   explicit Read(bool include_open = false, uint32_t own_track = 0)
-      : drain(include_open, own_track) {
-    snapshot.t0 = kT0;
-    snapshot.t1 = kT1;
-    snapshot.session_id = 1;
-    snapshot.mask = fp::category::all;
-  }
+      : drain(include_open, own_track) {}
   void read(Records& records, uint32_t track = 7) {
     fp::TrackInfo info;
     info.id = track;

@@ -9,10 +9,12 @@
 
 #include "check.hpp"
 #include "elf_builder.hpp"
+#include "process_changes.hpp"
 #include "recorder_checks.hpp"
 
 using namespace fastprof;
 using namespace elf_builder;
+using process_changes::next_descriptor;
 
 namespace {
 
@@ -38,13 +40,6 @@ std::string problem_of_sections(Change change) {
     std::memcpy(file.contents.data() + file.header.e_shoff - sizeof file.header,
                 file.sections.data(), file.sections.size() * sizeof(Elf64_Shdr));
   });
-}
-
-// The descriptor that the next open() gets.
-int next_descriptor() {
-  const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::close(fd);
-  return fd;
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include "check.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/forward_backward.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
+using text_checks::count_of;
 
 namespace {
 
@@ -28,12 +30,6 @@ struct Program {
     return b.row(any, start, end, op(sequence_nr, forward_thread), event_flag::detail);
   }
 };
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 }  // namespace
 

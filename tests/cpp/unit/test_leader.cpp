@@ -7,37 +7,14 @@
 #include <vector>
 
 #include "private_state.hpp"
+#include "process_changes.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
 using namespace private_state;
+using namespace process_changes;
 
 namespace {
-
-// Sets or removes a variable of the environment for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before, had_ = true;
-    if (value != nullptr)
-      ::setenv(name, value, 1);
-    else
-      ::unsetenv(name);
-  }
-  ~Variable() {
-    if (had_)
-      ::setenv(name_, before_.c_str(), 1);
-    else
-      ::unsetenv(name_);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-  bool had_ = false;
-};
 
 uint64_t hz_of(const char* value) {
   const Variable clock("FASTPROF_CLOCK", value);

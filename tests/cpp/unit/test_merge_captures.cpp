@@ -13,9 +13,11 @@
 #include "fastprof/export/details.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "rich_capture.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
+using text_checks::count_of;
 
 namespace {
 
@@ -68,12 +70,6 @@ Capture of_process(int64_t pid, int64_t at = 0) {
   b.instant(count, at + 70, {3});
   b.row(range, at + 80, -1);
   return b.finish();
-}
-
-size_t count_of(const std::string& text, const std::string& what) {
-  size_t count = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 #include "../../doubles/metal/fake_platform.hpp"
 #include "check.hpp"
 #include "fastprof/metal/exit_report.hpp"
+#include "text_checks.hpp"
+
+using text_checks::count_of;
 
 namespace {
 
@@ -45,12 +48,6 @@ Ended run_in_child(const std::function<int()>& body) {
   close(ends[0]);
   waitpid(child, &ended.status, 0);
   return ended;
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
-  return found;
 }
 
 // Never destroyed: the report at exit uses it.
@@ -85,8 +82,8 @@ TEST(the_table_comes_at_exit_after_pending_work) {
     return 5;
   });
   CHECK(WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 5);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
-  CHECK_EQ(count(ended.text, "3.000"), 2u);  // mean and total
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
+  CHECK_EQ(count_of(ended.text, "3.000"), 2u);  // mean and total
 }
 
 TEST(an_interrupt_prints_once_and_ends_the_process_as_without_us) {
@@ -96,7 +93,7 @@ TEST(an_interrupt_prints_once_and_ends_the_process_as_without_us) {
     return 5;
   });
   CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
 }
 
 // The handler waits for the table, but not for longer than some seconds.
@@ -132,8 +129,8 @@ TEST(an_interrupt_goes_on_to_the_previous_handler_which_is_restored) {
       return now.sa_sigaction == previous.sa_sigaction ? 0 : 1;
     });
     CHECK_EQ(ended.status, 0);
-    CHECK_EQ(count(ended.text, "previous\n"), 2u);
-    CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+    CHECK_EQ(count_of(ended.text, "previous\n"), 2u);
+    CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
     CHECK(ended.text.find("Operations") < ended.text.find("previous"));
   }
 }
@@ -146,7 +143,7 @@ TEST(an_ignored_interrupt_stays_ignored) {
     return 0;
   });
   CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
 }
 
 TEST(a_handler_that_somebody_installed_later_stays) {
@@ -215,7 +212,7 @@ TEST(an_interrupt_within_the_profiler_prints_when_it_has_left) {
     return 5;
   });
   CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
-  CHECK_EQ(count(ended.text, "There are no MPS operations"), 1u);
+  CHECK_EQ(count_of(ended.text, "There are no MPS operations"), 1u);
   CHECK(ended.text.find("still within") < ended.text.find("There are no"));
 }
 
@@ -229,8 +226,8 @@ TEST(a_profiler_may_be_replaced) {
       return 0;
     });
     CHECK_EQ(WIFSIGNALED(ended.status), interrupted);
-    CHECK_EQ(count(ended.text, "There are no copies"), 1u);
-    CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 0u);
+    CHECK_EQ(count_of(ended.text, "There are no copies"), 1u);
+    CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 0u);
   }
 }
 
@@ -244,7 +241,7 @@ TEST(the_report_is_finished_once_and_restores_the_action) {
     return now.sa_handler == SIG_DFL ? 0 : 1;  // exit() finds nothing to finish
   });
   CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
 }
 
 TEST(no_report_without_a_pipe) {
@@ -288,7 +285,7 @@ TEST(an_interrupt_of_a_forked_child_prints_nothing) {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGINT ? 0 : 1;
   });
   CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);  // the parent's, at its exit
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);  // the parent's, at its exit
 }
 
 TEST(a_forked_child_prints_nothing) {
@@ -302,5 +299,5 @@ TEST(a_forked_child_prints_nothing) {
     return status == 0 ? 0 : 1;
   });
   CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count(ended.text, " MPS Operations Profiling: "), 1u);
+  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
 }

@@ -12,9 +12,11 @@
 #include "fake_perf_system.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "fastprof/payload/perf_counters/perf_counters.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 using namespace fastprof_test;
+using text_checks::has;
 
 static CounterSurroundings plain_machine() {
   CounterSurroundings facts;
@@ -33,10 +35,6 @@ static std::string reason_of(const std::string& name, int error, const CounterSu
   CHECK(!probe.available);
   CHECK_EQ(fake.close_count, 0);
   return probe.reason;
-}
-
-static bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(names_and_modifiers) {

@@ -14,58 +14,15 @@
 #include "check.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/payload/op_inputs/input_words.hpp"
+#include "protobuf_fields.hpp"
 #include "rich_capture.hpp"
 
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
 using fastprof_test::word_of;
+using namespace protobuf_fields;
 
 namespace {
-
-struct Field {
-  uint32_t id = 0;
-  uint32_t wire = 0;  // 0: varint, 1: 64 bits, 2: bytes
-  uint64_t number = 0;
-  std::string_view bytes;
-};
-
-uint64_t take_varint(std::string_view& in) {
-  uint64_t value = 0;
-  for (unsigned shift = 0; !in.empty() && shift < 64; shift += 7) {
-    const auto byte = static_cast<unsigned char>(in.front());
-    in.remove_prefix(1);
-    value |= uint64_t{byte & 127u} << shift;
-    if (byte < 128) break;
-  }
-  return value;
-}
-
-std::vector<Field> fields_of(std::string_view in) {
-  std::vector<Field> fields;
-  while (!in.empty()) {
-    const uint64_t tag = take_varint(in);
-    Field field;
-    field.id = static_cast<uint32_t>(tag / 8);
-    field.wire = static_cast<uint32_t>(tag % 8);
-    if (field.wire == 0) {
-      field.number = take_varint(in);
-    } else if (field.wire == 1 && in.size() >= 8) {
-      for (size_t i = 8; i-- > 0;)
-        field.number = field.number * 256 + static_cast<unsigned char>(in[i]);
-      in.remove_prefix(8);
-    } else if (field.wire == 2) {
-      const uint64_t size = take_varint(in);
-      CHECK(size <= in.size());
-      field.bytes = in.substr(0, size);
-      in.remove_prefix(field.bytes.size());
-    } else {
-      CHECK(false);
-      break;
-    }
-    fields.push_back(field);
-  }
-  return fields;
-}
 
 // Numbers of the fields that are messages, from the packet inwards.
 const std::set<std::string> kMessages = {

@@ -9,61 +9,15 @@
 
 #include "check.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
+#include "protobuf_fields.hpp"
 #include "rich_capture.hpp"
 
 using namespace fastprof;
 using namespace fastprof_test;
+using namespace protobuf_fields;
 
 namespace {
 
-// One decoded field: a number (varint, fixed) or bytes.
-struct Field {
-  uint32_t id = 0;
-  uint64_t number = 0;
-  std::string_view bytes;
-};
-
-bool read_varint(std::string_view& in, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 70 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(in.front());
-    in.remove_prefix(1);
-    value |= static_cast<uint64_t>(byte & 127) << (shift < 64 ? shift : 63);
-    if (byte < 128) return true;
-  }
-  return false;
-}
-
-std::vector<Field> fields_of(std::string_view in) {
-  std::vector<Field> out;
-  while (!in.empty()) {
-    uint64_t tag = 0, size = 0;
-    Field field;
-    CHECK(read_varint(in, tag));
-    field.id = static_cast<uint32_t>(tag >> 3);
-    switch (tag & 7) {
-      case 0:
-        CHECK(read_varint(in, field.number));
-        break;
-      case 1:
-        CHECK(in.size() >= 8);
-        for (size_t i = 0; i < 8; ++i)
-          field.number |= static_cast<uint64_t>(static_cast<unsigned char>(in[i])) << (8 * i);
-        in.remove_prefix(8);
-        break;
-      case 2:
-        CHECK(read_varint(in, size) && size <= in.size());
-        field.bytes = in.substr(0, size);
-        in.remove_prefix(size);
-        break;
-      default:
-        CHECK(false);
-        return out;
-    }
-    out.push_back(field);
-  }
-  return out;
-}
 const Field* find(const std::vector<Field>& fields, uint32_t id) {
   for (const Field& field : fields)
     if (field.id == id) return &field;

@@ -10,19 +10,7 @@ using namespace recorder_checks;
 using namespace private_state;
 using private_state::dropped;
 
-namespace {
-
-uintptr_t address(const void* p) {
-  return reinterpret_cast<uintptr_t>(p);
-}
-
-size_t length(const fp::Track* list) {
-  size_t count = 0;
-  for (; list != nullptr; list = list->next) ++count;
-  return count;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST(a_chunk_is_taken_within_bounds_and_pinned) {
   const auto s = make_state(0);

@@ -14,16 +14,6 @@ using private_state::dropped;
 
 namespace {
 
-uintptr_t address(const void* p) {
-  return reinterpret_cast<uintptr_t>(p);
-}
-
-size_t length(const fp::Track* list) {
-  size_t count = 0;
-  for (; list != nullptr; list = list->next) ++count;
-  return count;
-}
-
 std::vector<fp::Chunk*> chunks_of(const fp::Track* track) {
   std::vector<fp::Chunk*> chunks;
   const fp::Chunk* previous = nullptr;

@@ -11,26 +11,13 @@ using namespace recorder_checks;
 using backing_file_checks::Folder;
 using backing_image::format_error_at;
 using backing_image::Image;
+using backing_image::image_of_one_record;
+using backing_image::kSite;
 using backing_image::SiteParts;
-
-namespace {
-
-constexpr uint64_t kSite = 0x1000;
-
-// A file with one record.
-Image image() {
-  Image made;
-  made.site(kSite, SiteParts("plain"));
-  made.chunk(1);
-  made.record(kSite, 1001, 1002);
-  return made;
-}
-
-}  // namespace
 
 TEST(the_first_instant_of_a_session_is_possible) {
   const auto begins_at = [](uint64_t t0, const std::vector<fp::ClockKnot>& knots = {}) {
-    Image made = image();
+    Image made = image_of_one_record();
     made.sessions[0].t0 = t0;
     made.banks[0].count = knots.size();
     std::copy(knots.begin(), knots.end(), made.banks[0].knots);
@@ -52,7 +39,7 @@ TEST(the_first_instant_of_a_session_is_possible) {
 TEST(stamps_too_far_from_the_begin_are_damage) {
   const auto read = [](uint64_t begin, uint64_t end, bool slow = false) {
     const Folder folder;
-    Image made = image();
+    Image made = image_of_one_record();
     if (slow) {  // 1/1000 ns per tick
       made.banks[0].count = 2;
       made.banks[0].knots[0] = {0, 0, 0, 0};
@@ -86,7 +73,7 @@ TEST(the_steepest_slope_of_the_clock) {
 
 TEST(knots_are_added_where_the_clock_is_known) {
   const Folder folder;
-  Image made = image();
+  Image made = image_of_one_record();
   const auto knots = [&] {
     made.write(folder.file());
     return fp::recovering::knots_of(fp::BackingReader(folder.file(), UINT64_MAX));

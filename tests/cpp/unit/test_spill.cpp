@@ -8,10 +8,12 @@
 #include <chrono>
 #include <thread>
 
+#include "process_changes.hpp"
 #include "spill_checks.hpp"
 
 using namespace recorder_checks;
 using namespace spill_checks;
+using namespace process_changes;
 
 namespace {
 

@@ -12,31 +12,14 @@
 #include <vector>
 
 #include "fastprof/session/private_folder.hpp"
+#include "process_changes.hpp"
 #include "spill_checks.hpp"
 
 using namespace recorder_checks;
 using namespace spill_checks;
+using namespace process_changes;
 
 namespace {
-
-// An environment variable with another value, while it exists.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* given = std::getenv(name)) before_ = std::make_unique<std::string>(given);
-    ::setenv(name, value, 1);
-  }
-  ~Variable() {
-    if (before_ != nullptr)
-      ::setenv(name_, before_->c_str(), 1);
-    else
-      ::unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::unique_ptr<std::string> before_;
-};
 
 fp::Site site_named(const char* name) {
   fp::Site site{};

@@ -11,8 +11,10 @@
 #include "check.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
 #include "fastprof/payload/native_stack/unwind_cache.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
+using text_checks::has;
 #define NOINLINE __attribute__((noinline))
 
 namespace sample {
@@ -35,10 +37,6 @@ NOINLINE static uint64_t local_caller(StackBounds bounds, Symbolizer* symbols,
 static uint64_t address_of(const void* p) {
   return reinterpret_cast<uint64_t>(p);
 }
-static bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(own_frames_have_their_cpp_names) {
   Symbolizer symbols;
   std::vector<Symbol> stack;

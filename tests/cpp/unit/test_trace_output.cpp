@@ -23,18 +23,15 @@
 #include "fastprof/export/trace_output.hpp"
 #include "recorder_checks.hpp"
 #include "temporary_folder.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
 using fastprof_test::TemporaryFolder;
 using recorder_checks::in_child;
+using namespace text_checks;
 
 namespace {
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // What commit() says; "" if it succeeds.
 std::string said_by_commit(TraceFile& file) {
@@ -44,10 +41,6 @@ std::string said_by_commit(TraceFile& file) {
     return error.what();
   }
   return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Takes the writes of a buffer, and fails from the nth on.

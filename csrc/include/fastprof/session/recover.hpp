@@ -355,12 +355,13 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
     const uint64_t window =
         most_ticks < 4.6e18 ? static_cast<uint64_t>(most_ticks) : uint64_t{1} << 62;
     const uint64_t horizon = snapshot.t0 + window;
-    // Other sessions may have recorded on after the end of this one.
-    snapshot.t1 = std::min(std::max(session->t1, snapshot.t0), horizon);
+    const auto end_at = [&](uint64_t t1) {
+      snapshot.t1 = std::min(std::max(t1, snapshot.t0), horizon);
+    };
+    end_at(session->t1);  // other sessions may have recorded on after it
     uint64_t last = recovering::read_chunks(file, result, drain, snapshot, horizon);
     activities = recovering::place_activities(options.activities, drain.rows(), horizon, last);
-    const uint64_t end = result.ended ? session->t1 : last + 1;
-    snapshot.t1 = std::min(std::max(end, snapshot.t0), horizon);
+    if (!result.ended) end_at(last + 1);
   }
   result.capture = assemble(std::move(drain.rows()), snapshot, activities);
   Capture& capture = result.capture;
