@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
+import subprocess
 import sys
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gpu_workloads import Gpu, open_gpu
+from gpu_experiments import EXPERIMENTS
+from gpu_workloads import DOUBLE, Gpu, open_gpu, reason_without
 from raw_cupti import observe_delivery
 
 import fastprof
@@ -35,14 +39,28 @@ def _rows(table: Any, category: str) -> list[int]:
 
 
 def _totals(prof: profile) -> dict[str, list[float]]:
-    """Name of kernel -> [count, sum of durations in us]."""
+    """Name of kernel -> [count, sum of durations, median, in us]."""
     table = prof.event_table
-    totals: dict[str, list[float]] = {}
+    durations: dict[str, list[float]] = {}
     for row in _rows(table, "kernel"):
-        entry = totals.setdefault(table.name(row), [0, 0.0])
-        entry[0] += 1
-        entry[1] += float(table.duration_ns[row]) / 1000
-    return totals
+        durations.setdefault(table.name(row), []).append(float(table.duration_ns[row]) / 1000)
+    return _summed(durations)
+
+
+def _summed(durations: dict[str, list[float]]) -> dict[str, list[float]]:
+    return {
+        name: [len(each), round(sum(each), 3), round(statistics.median(each), 3)]
+        for name, each in durations.items()
+    }
+
+
+def _warm_up(gpu: Gpu) -> None:
+    """Bring the device's clock from that of idleness to its highest."""
+    until = time.monotonic() + (0 if gpu.is_double else 0.5)
+    while time.monotonic() < until:
+        for _ in range(20):
+            gpu.step()
+        gpu.synchronize()
 
 
 def _steps(gpu: Gpu) -> None:
@@ -55,6 +73,7 @@ def _steps(gpu: Gpu) -> None:
 def kernels(gpu: Gpu) -> Result:
     """Every kernel is there, in its step, after its launch, inside of the profile."""
     faults: list[str] = []
+    _warm_up(gpu)
     with profile(activities=BOTH) as prof:
         total_us = gpu.time_us(lambda: _steps(gpu))
     if "CUDA" in prof.missing:
@@ -150,15 +169,14 @@ def torch_profiler(gpu: Gpu) -> Result:
     activities = [theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
     with theirs.profile(activities=activities):  # the first one loses kernels while CUPTI warms up
         _steps(gpu)
+    _warm_up(gpu)
     with theirs.profile(activities=activities) as prof:
         _steps(gpu)
-    totals: dict[str, list[float]] = {}
+    durations: dict[str, list[float]] = {}
     for event in prof.events():
         if "CUDA" in str(event.device_type) and not event.name.startswith(("Mem", "step ")):
-            entry = totals.setdefault(event.name, [0, 0.0])
-            entry[0] += 1
-            entry[1] += float(event.device_time_total)
-    return {"faults": [], "facts": {"kernels": totals}}
+            durations.setdefault(event.name, []).append(float(event.device_time_total))
+    return {"faults": [], "facts": {"kernels": _summed(durations)}}
 
 
 def first_enable(gpu: Gpu) -> Result:
@@ -365,7 +383,8 @@ def delivery(gpu: Gpu) -> Result:
 
     facts = observe_delivery(work, gpu.synchronize)
     faults = [f"CUPTI answers {facts['answers']}"] if facts["answers"]["subscribe"] != 0 else []
-    return {"faults": faults, "facts": facts}
+    print(json.dumps({"faults": faults, "facts": facts}), flush=True)
+    os._exit(0)  # CUPTI keeps the callbacks, which end with the interpreter
 
 
 def facts(gpu: Gpu) -> Result:
@@ -373,7 +392,14 @@ def facts(gpu: Gpu) -> Result:
     from fastprof.record.cuda import cuda_problem
 
     problem = cuda_problem()
-    known = {**gpu.facts(), "fastprof": fastprof.__version__, "cuda_problem": problem}
+    doctor = subprocess.run(
+        [sys.executable, "-m", "fastprof", "doctor"], capture_output=True, text=True, timeout=60
+    )
+    known = {
+        **gpu.facts(), "fastprof": fastprof.__version__, "cuda_problem": problem,
+        "libraries": [line.split()[-1] for line in open("/proc/self/maps") if "libcu" in line and " 00000000 " in line],
+        "doctor": doctor.stdout + doctor.stderr,
+    }  # fmt: skip
     return {"faults": [problem] if problem else [], "facts": known}
 
 
@@ -386,5 +412,21 @@ PROGRAMS: dict[str, Callable[[Gpu], Result]] = {
 }  # fmt: skip
 
 
+def run(name: str) -> Result:
+    """Run a check; an exception is a fault."""
+    gpu = None if name == "jax_alone" and not os.environ.get(DOUBLE) else open_gpu()
+    try:
+        return {**PROGRAMS, **EXPERIMENTS}[name](gpu)  # type: ignore[arg-type]
+    except Exception:
+        return {"faults": [traceback.format_exc()[-3000:]], "facts": {}}
+
+
 if __name__ == "__main__":
-    print(json.dumps(PROGRAMS[sys.argv[1]](open_gpu())), flush=True)
+    if sys.argv[1] == "--reason":
+        reason = reason_without()
+        print(reason or "")
+        sys.exit(0 if reason is None else 1)
+    print(json.dumps(run(sys.argv[1])), flush=True)
+    if sys.argv[1] in EXPERIMENTS:
+        sys.stderr.flush()
+        os._exit(0)  # CUPTI keeps callbacks of the raw client, which end with the interpreter

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastprof import _core
 
-__all__ = ["EVENTS", "cuda_problem", "load_cupti", "register_cuda"]
+__all__ = ["EVENTS", "cuda_problem", "cupti_candidates", "load_cupti", "register_cuda"]
 
 # Name of the backend that times ranges by CUDA events if CUPTI cannot be used.
 EVENTS = "CUDA events"
@@ -57,7 +57,12 @@ def load_cupti() -> None:
     The injection library asks the loaded one which stream a handle is. Any thread.
     """
     if _may_have_cuda():
-        _core.load_cupti(_libraries(_CUPTI_IN_PACKAGES))
+        _core.load_cupti(cupti_candidates())
+
+
+def cupti_candidates() -> list[str]:
+    """Return the paths of libcupti in NVIDIA's Python packages, the newest version first. Any thread."""
+    return _libraries(_CUPTI_IN_PACKAGES)
 
 
 def _may_have_cuda() -> bool:
@@ -69,7 +74,7 @@ def _may_have_cuda() -> bool:
 @lru_cache(maxsize=1)
 def register_cuda() -> None:
     """Register both CUDA backends and the exclusive profiler's CUDA stubs. Loads no library. Any thread."""
-    _core.register_cuda(_libraries(_CUPTI_IN_PACKAGES))
+    _core.register_cuda(cupti_candidates())
     _core.register_cuda_events(_libraries(_CUDART_IN_PACKAGES))
 
 

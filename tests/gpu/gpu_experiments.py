@@ -1,0 +1,544 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what only a real GPU shows: clocks, other clients of CUPTI, calls, frameworks, and what a launch costs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpu_workloads import Gpu
+from raw_cupti import KINDS, RawClient, nested_calls
+
+from fastprof import ProfilerActivity, profile, record_function, schedule
+
+__all__ = ["EXPERIMENTS"]
+
+BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
+Result = dict[str, Any]
+
+
+def _skip(reason: str) -> Result:
+    return {"faults": [], "facts": {}, "skipped": reason}
+
+
+def trace_of(prof: Any, path: str) -> list[dict[str, Any]]:
+    """Export a profile, ours or torch's, and return the events of the trace."""
+    prof.export_chrome_trace(path)
+    with open(path) as file:
+        events: list[dict[str, Any]] = json.load(file)["traceEvents"]
+    return events
+
+
+def summary(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a trace has of the device: rows by category, kernels without a call, early and unlinked ones."""
+    calls = {
+        e["args"]["correlation"]: e["ts"]
+        for e in reversed(events)
+        if e.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in e.get("args", {})
+    }
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    ids = [e.get("args", {}).get("correlation") for e in kernels]
+    return {
+        "rows": dict(Counter(e["cat"] for e in events if e.get("cat") and e.get("ph") == "X")),
+        "kernels": len(kernels),
+        "without_call": sum(number not in calls for number in ids),
+        "before_their_call": sum(
+            e["ts"] < calls.get(number, e["ts"]) for e, number in zip(kernels, ids, strict=True)
+        ),
+        "unlinked": sum(not e.get("args", {}).get("External id") for e in kernels),
+    }
+
+
+def _ours(work: Callable[[], None], name: str = "ours.json", **options: Any) -> dict[str, Any]:
+    """Profile `work` with fastprof and summarise the trace."""
+    with profile(activities=BOTH, **options) as prof:
+        with record_function("range"):
+            work()
+    table = prof.event_table
+    found = summary(trace_of(prof, name))
+    outside = 0
+    categories = table.sites.field("category")
+    for row, site in enumerate(table.column("site")):
+        if categories[site] == "kernel":
+            outside += bool(table.start_ns[row] < table.t0_ns or table.end_ns[row] > table.t1_ns)
+    return {**found, "outside": outside, "missing": prof.missing.get("CUDA"), "dropped": dict(table.dropped)}
+
+
+def _theirs(work: Callable[[], None], name: str = "theirs.json") -> dict[str, Any]:
+    import torch.profiler as theirs
+
+    with theirs.profile(activities=[theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]) as prof:
+        with theirs.record_function("range"):
+            work()
+    return summary(trace_of(prof, name))
+
+
+def _steps(gpu: Gpu, count: int) -> Callable[[], None]:
+    def work() -> None:
+        for _ in range(count):
+            gpu.step()
+        gpu.synchronize()
+
+    return work
+
+
+def stamps(gpu: Gpu) -> Result:
+    """Twenty profiles of ten kernels, some after seconds of idleness: each kernel lies between its call and the stop."""
+    profiles = []
+    for number in range(20):
+        if number in (8, 14):
+            time.sleep(0.05 if gpu.is_double else 3.0)
+        profiles.append(_ours(_steps(gpu, 5)))
+    wanted = 5 * gpu.kernels_of_step
+    bad = [
+        {key: each[key] for key in ("kernels", "before_their_call", "outside", "without_call", "dropped", "missing")}
+        | {"profile": number}
+        for number, each in enumerate(profiles)
+        if each["kernels"] != profiles[-1]["kernels"] or each["kernels"] < wanted
+        or each["before_their_call"] or each["outside"] or each["without_call"] or each["dropped"]
+    ]  # fmt: skip
+    faults = [f"{len(bad)} of 20 profiles have kernels that are lost or at times that cannot be"] if bad else []
+    return {"faults": faults, "facts": {"bad": bad}}
+
+
+def warm_up_steps(gpu: Gpu) -> Result:
+    """The first active step of a schedule costs what the second costs."""
+
+    def run(make: Callable[..., Any], plan: Callable[..., Any], activities: Any) -> list[float]:
+        times = []
+        with make(activities=activities, schedule=plan(wait=1, warmup=2, active=4)) as prof:
+            for _ in range(7):
+                begin = time.perf_counter()
+                for _ in range(20):
+                    gpu.launch()
+                gpu.synchronize()
+                times.append(round((time.perf_counter() - begin) * 1e6, 1))
+                prof.step()
+        return times
+
+    facts: dict[str, Any] = {"fastprof_us": run(profile, schedule, list(BOTH))}
+    if not gpu.is_double:
+        import torch.profiler as theirs
+
+        both = [theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
+        facts["torch_us"] = run(theirs.profile, theirs.schedule, both)
+    return {"faults": [], "facts": facts}
+
+
+def capture_between(gpu: Gpu) -> Result:
+    """A profile, then the capture of a graph, then a profile of its replays."""
+    first = _ours(_steps(gpu, 2))
+    replay = gpu.graph()
+    if replay is None:
+        return _skip("no graph")
+
+    def replays() -> None:
+        for _ in range(10):
+            replay()
+        gpu.synchronize()
+
+    replays()
+    second = _ours(replays)
+    wanted = 10 * gpu.kernels_of_step
+    faults = [] if second["kernels"] >= wanted else [f"{second['kernels']} kernels of at least {wanted}"]
+    return {"faults": faults, "facts": {"before": first, "replays": second}}
+
+
+def torch_then_ours(gpu: Gpu) -> Result:
+    """torch.profiler, then fastprof, then the activity API without a subscription, then torch.profiler again."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    work = _steps(gpu, 5)
+    facts: dict[str, Any] = {"torch": _theirs(work)}
+    client = RawClient()
+    facts["holder"] = client.holder()
+    facts["ours"] = _ours(work)
+    client.begin(("runtime", "concurrent_kernel"))
+    work()
+    client.flush()
+    client.disable(("runtime", "concurrent_kernel"))
+    facts["raw_without_subscription"] = {
+        **nested_calls(client, client.rows()), "answers": client.answers, "foreign": client.foreign_buffers,
+    }  # fmt: skip
+    facts["torch_again"] = _theirs(work)
+    facts["ours_again"] = _ours(work)
+    return {"faults": [], "facts": facts}
+
+
+def ours_then_torch(gpu: Gpu) -> Result:
+    """fastprof, then torch.profiler twice, then fastprof."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    work = _steps(gpu, 5)
+    facts = {"ours": _ours(work), "torch": _theirs(work), "torch_again": _theirs(work), "ours_again": _ours(work)}
+    return {"faults": [], "facts": facts}
+
+
+def ours_around_torch(gpu: Gpu) -> Result:
+    """torch.profiler inside of a fastprof profile, then torch.profiler alone, then fastprof alone."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    work = _steps(gpu, 5)
+    inner: dict[str, Any] = {}
+
+    def both() -> None:
+        work()
+        inner.update(_theirs(work))
+        work()
+
+    facts = {"ours": _ours(both), "torch_inside": inner, "torch_after": _theirs(work), "ours_after": _ours(work)}
+    return {"faults": [], "facts": facts}
+
+
+def torch_around_ours(gpu: Gpu) -> Result:
+    """fastprof inside of torch.profiler, then both alone."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    work = _steps(gpu, 5)
+    inner: dict[str, Any] = {}
+
+    def both() -> None:
+        work()
+        inner.update(_ours(work))
+        work()
+
+    return {"faults": [], "facts": {"torch": _theirs(both), "ours_inside": inner, "ours_after": _ours(work)}}
+
+
+def raw_inside_torch(gpu: Gpu) -> Result:
+    """A client that does not subscribe, inside of torch.profiler: whose buffers come to whom."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    work = _steps(gpu, 5)
+    client = RawClient()
+
+    def both() -> None:
+        work()
+        client.begin(("runtime", "concurrent_kernel"))
+        work()
+        client.flush()
+        client.disable(("runtime", "concurrent_kernel"))
+        work()
+
+    facts: dict[str, Any] = {"torch": _theirs(both)}
+    facts["raw"] = {**nested_calls(client, client.rows()), "answers": client.answers}
+    facts["foreign_buffers"], facts["requested"] = client.foreign_buffers, client.requested
+    return {"faults": [], "facts": facts}
+
+
+def other_client_inside(gpu: Gpu) -> Result:
+    """A client that does not subscribe begins and ends inside of our profile: what we have, and what we say."""
+    work = _steps(gpu, 5)
+    client = RawClient()
+
+    def both() -> None:
+        work()
+        client.begin(("runtime", "concurrent_kernel"))
+        work()
+        client.flush()
+        client.disable(("runtime", "concurrent_kernel"))
+        work()
+
+    found = _ours(both)
+    facts = {"ours": found, "raw": dict(Counter(row.kind for row in client.rows())),
+             "foreign_buffers": client.foreign_buffers}  # fmt: skip
+    said = found["missing"] or found["dropped"]
+    lost = found["kernels"] < 15 * gpu.kernels_of_step and not said
+    return {"faults": ["kernels were lost without a word"] if lost else [], "facts": facts}
+
+
+def raw_kinds(gpu: Gpu) -> Result:
+    """Records of all kinds: driver calls inside of runtime calls, and whose correlation work has."""
+    client = RawClient()
+    if not client.subscribe():
+        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
+    replay = gpu.graph()
+    client.begin(KINDS)
+    for _ in range(20):
+        gpu.launch()
+    gpu.step()
+    gpu.copies()
+    for _ in range(3):
+        if replay is not None:
+            replay()
+    gpu.synchronize()
+    client.flush()
+    client.disable(KINDS)
+    client.unsubscribe()
+    facts = {**nested_calls(client, client.rows()), "answers": client.answers, "dropped": client.dropped}
+    return {"faults": [], "facts": facts}
+
+
+def raw_chosen_calls(gpu: Gpu) -> Result:
+    """Calls that are enabled one by one: which come, and whether work has their correlation."""
+    client = RawClient()
+    if not client.subscribe():
+        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
+    replay = gpu.graph()
+    kinds = ("concurrent_kernel", "memcpy", "memset")
+    client.begin(kinds, calls=True, zeroed=True)
+    for _ in range(20):
+        gpu.launch()
+    gpu.step()
+    gpu.copies()
+    if replay is not None:
+        replay()
+    gpu.synchronize()
+    client.flush()
+    facts = {**nested_calls(client, client.rows()), "answers": dict(client.answers)}
+    client.disable(kinds, calls=True)
+    gpu.step()
+    gpu.synchronize()
+    client.flush()
+    facts["rows_after_the_end"] = dict(Counter(row.kind for row in client.rows()))
+    client.unsubscribe()
+    return {"faults": [], "facts": facts}
+
+
+def _ns_per_launch(gpu: Gpu, count: int = 3000) -> float:
+    gpu.synchronize()
+    begin = time.perf_counter_ns()
+    for _ in range(count):
+        gpu.launch()
+    took = time.perf_counter_ns() - begin
+    gpu.synchronize()
+    return round(took / count, 1)
+
+
+def launch_raw(gpu: Gpu) -> Result:
+    """What each kind of record costs in a launch; then after disabling, unsubscribing and cuptiFinalize."""
+    client = RawClient()
+    sets: dict[str, tuple[tuple[str, ...], bool, bool]] = {
+        "nothing": ((), False, False),
+        "kernels": (("concurrent_kernel",), False, False),
+        "kernels, zeroed buffers": (("concurrent_kernel",), False, True),
+        "kernels, chosen calls": (("concurrent_kernel",), True, True),
+        "kernels, runtime": (("concurrent_kernel", "runtime"), False, True),
+        "kernels, runtime, driver": (("concurrent_kernel", "runtime", "driver"), False, True),
+    }
+    ns: dict[str, list[float]] = {"before": [_ns_per_launch(gpu) for _ in range(3)]}
+    records: dict[str, dict[str, int]] = {}
+    if not client.subscribe():
+        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
+    for _ in range(4):
+        for name, (kinds, calls, zeroed) in sets.items():
+            client.begin(kinds, calls, zeroed)
+            ns.setdefault(name, []).append(_ns_per_launch(gpu))
+            client.flush()
+            records[name] = dict(Counter(row.kind for row in client.rows()))
+            client.disable(kinds, calls)
+    ns["disabled"] = [_ns_per_launch(gpu) for _ in range(3)]
+    client.unsubscribe()
+    ns["unsubscribed"] = [_ns_per_launch(gpu) for _ in range(3)]
+    finalize = getattr(client.library, "cuptiFinalize", None)
+    code = finalize() if finalize is not None else "absent"
+    ns["finalized"] = [_ns_per_launch(gpu) for _ in range(3)]
+    return {"faults": [], "facts": {"ns": ns, "records": records, "answers": client.answers, "finalize": code}}
+
+
+def finalized(gpu: Gpu) -> Result:
+    """fastprof, then cuptiFinalize, then fastprof again."""
+    first = _ours(_steps(gpu, 5))
+    finalize = getattr(RawClient().library, "cuptiFinalize", None)
+    code = finalize() if finalize is not None else "absent"
+    return {"faults": [], "facts": {"first": first, "finalize": code, "second": _ours(_steps(gpu, 5))}}
+
+
+def triton(gpu: Gpu) -> Result:
+    """Kernels that Triton launches by the driver's interface are linked to their range."""
+    if gpu.is_double:
+        return _skip("the double has no Triton")
+    import torch
+    import triton_kernel
+
+    a = torch.rand(1 << 16, device="cuda")
+    triton_kernel.double(a)  # compiles
+
+    def work() -> None:
+        for _ in range(20):
+            triton_kernel.double(a)
+        gpu.synchronize()
+
+    found = _ours(work)
+    faults = [] if found["kernels"] == 20 and not found["unlinked"] else [f"of 20 kernels: {found}"]
+    return {"faults": faults, "facts": found}
+
+
+def cupy(gpu: Gpu) -> Result:
+    """Work of CuPy is linked to its range."""
+    if gpu.is_double:
+        return _skip("the double has no CuPy")
+    import cupy as cp
+
+    a = cp.ones(1 << 16)
+    float((a + a).sum())
+    found = _ours(lambda: [float((a + a * 2).sum()) for _ in range(5)] and None)
+    faults = [f"unlinked: {found}"] if found["unlinked"] or not found["kernels"] else []
+    return {"faults": faults, "facts": found}
+
+
+def jax_alone(gpu: Gpu | None) -> Result:
+    """JAX without PyTorch: all kernels until the stop are recorded, linked to their range."""
+    if gpu is not None:
+        return _skip("the double has no JAX")
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def step(x: Any) -> Any:
+        return jnp.tanh(x @ x) / 2
+
+    x = jnp.ones((1024, 1024))
+    step(x).block_until_ready()
+
+    def work(wait: bool) -> None:
+        y = x
+        for _ in range(20):
+            y = step(y)
+        if wait:
+            y.block_until_ready()
+
+    waited = _ours(lambda: work(True), "jax.json")
+    unwaited = _ours(lambda: work(False))
+    faults = []
+    if not waited["kernels"] or waited["unlinked"]:
+        faults.append(f"{waited['unlinked']} of {waited['kernels']} kernels are linked to no range")
+    if unwaited["kernels"] != waited["kernels"]:
+        faults.append(f"without waiting, {unwaited['kernels']} kernels instead of {waited['kernels']}")
+    return {
+        "faults": faults,
+        "facts": {"jax": jax.__version__, "devices": str(jax.devices()), "waited": waited, "unwaited": unwaited,
+                  "torch": "torch" in sys.modules},
+    }  # fmt: skip
+
+
+def events_fallback(gpu: Gpu) -> Result:
+    """Without CUPTI, ranges are timed by CUDA events."""
+    os.environ["FASTPROF_CUPTI_LIBRARY"] = ""
+    with profile(activities=BOTH) as prof:
+        for _ in range(10):
+            with record_function("range"):
+                gpu.step()
+        gpu.synchronize()
+    rows = {e.key: [e.count, e.device_time_total] for e in prof.key_averages()}
+    faults = [] if rows.get("range", [0, 0])[1] > 0 else ["the range has no device time"]
+    return {"faults": faults, "facts": {"range": rows.get("range"), "missing": dict(prof.missing)}}
+
+
+def sync_events(gpu: Gpu) -> Result:
+    """Waits of streams and events are rows."""
+    from fastprof import _ExperimentalConfig
+
+    found = _ours(
+        lambda: gpu.on_streams(2), "sync.json",
+        experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),
+    )  # fmt: skip
+    return {"faults": [], "facts": found}
+
+
+def device_memory(gpu: Gpu) -> Result:
+    """profile_memory with CUPTI's kinds for memory."""
+    found = _ours(lambda: gpu.copies() and None, "memory.json", profile_memory=True)
+    return {"faults": [found["missing"]] if found["missing"] else [], "facts": found}
+
+
+def eight_threads(gpu: Gpu) -> Result:
+    """Eight threads launch at once: nothing is lost, all is linked to the range of its thread."""
+    count = 500
+
+    def launch() -> None:
+        with record_function("of a thread"):
+            for _ in range(count):
+                gpu.launch()
+
+    def work() -> None:
+        threads = [threading.Thread(target=launch) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        gpu.synchronize()
+
+    found = _ours(work, "threads.json")
+    faults = [] if found["kernels"] == 8 * count else [f"{found['kernels']} kernels of {8 * count}"]
+    if found["unlinked"] or found["before_their_call"] or found["outside"]:
+        faults.append(f"wrongly linked or placed: {found}")
+    return {"faults": faults, "facts": found}
+
+
+def traces(gpu: Gpu) -> Result:
+    """The same program's trace by both profilers, to compare their fields; written to $FASTPROF_GPU_OUT."""
+    if gpu.is_double:
+        return _skip("the double has no torch.profiler")
+    warnings.simplefilter("ignore")
+    import torch
+
+    replay = gpu.graph()
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    group = _one_rank()
+
+    def work() -> None:
+        loss = model(torch.rand(64, 512, device="cuda")).square().mean()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        if replay is not None:
+            replay()
+        gpu.copies()
+        if group:
+            torch.distributed.all_reduce(torch.ones(1 << 16, device="cuda"))
+            torch.distributed.all_gather_into_tensor(
+                torch.empty(1 << 16, device="cuda"), torch.ones(1 << 16, device="cuda")
+            )
+        gpu.on_streams(2)
+
+    work()
+    facts: dict[str, Any] = {"nccl": group}
+    facts["ours"] = _ours(work, "fastprof_trace.json", record_shapes=True)
+    facts["torch_first"] = _theirs(work)
+    facts["torch"] = _theirs(work, "torch_trace.json")
+    out = os.environ.get("FASTPROF_GPU_OUT")
+    for name in ("fastprof_trace.json", "torch_trace.json"):
+        if out:
+            with open(name, "rb") as source, gzip.open(Path(out, name + ".gz"), "wb") as target:
+                shutil.copyfileobj(source, target)
+    return {"faults": [], "facts": facts}
+
+
+def _one_rank() -> bool:
+    import torch.distributed as dist
+
+    try:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29531")
+        dist.init_process_group("nccl", rank=0, world_size=1)
+    except Exception as error:
+        print(error, file=sys.stderr)
+        return False
+    return True
+
+
+EXPERIMENTS: dict[str, Callable[[Any], Result]] = {
+    check.__name__: check
+    for check in (
+        stamps, warm_up_steps, capture_between, torch_then_ours, ours_then_torch, ours_around_torch,
+        torch_around_ours, raw_inside_torch, other_client_inside, raw_kinds, raw_chosen_calls, launch_raw,
+        finalized, triton, cupy, jax_alone, events_fallback, sync_events, device_memory, eight_threads, traces,
+    )
+}  # fmt: skip
