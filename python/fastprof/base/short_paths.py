@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["shorten_paths"]
+__all__ = ["is_installed", "shorten_paths"]
 
 _CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?\(\d+\))")
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
@@ -25,6 +25,11 @@ def shorten_paths(text: str, folder: str | None = None) -> str:
         return text
     own = folder if folder is not None else _working_folder()
     return _CALL.sub(lambda found: _short(found[0], own.rstrip("/") + "/"), text)
+
+
+def is_installed(path: str) -> bool:
+    """Return whether a source file belongs to Python or to an installed package. Any thread."""
+    return _INSTALLED.match(path.replace("\\", "/")) is not None
 
 
 def _short(path: str, folder: str) -> str:

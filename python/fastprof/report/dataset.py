@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.blocking_calls import is_blocking_call
 from fastprof.analysis.memory_summary import MemoryReport
+from fastprof.analysis.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
@@ -91,7 +92,12 @@ def make_dataset(
         ]
         flows = add_flows(pack, rows, lane_of_track)
         texts: dict[str, Any] = {
-            "values": {"columns": values, "stacks": stacks, "marks": mark_arguments}
+            "values": {
+                "columns": values,
+                "stacks": stacks,
+                "frame_kinds": _frame_kinds(stacks, strings),
+                "marks": mark_arguments,
+            }
         }
         embedded: dict[str, str] = {}
         if sources:
@@ -109,6 +115,7 @@ def make_dataset(
         "pid": table.pid,
         "process": bounded(table.process_name, 200),
         "processes": _processes(table),
+        "kinds": KINDS,
         "lanes": lanes,
         "sites": sites,
         "marks": marks,
@@ -226,8 +233,16 @@ def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[in
     columns["line"] = [int(lines[i]) for i in chosen]
     calls = table.sites.column("is_python_function")
     columns["call"] = [int(calls[i]) for i in chosen]
+    kinds = site_kinds(table.sites)
+    columns["kind"] = [kinds[i] for i in chosen]
     columns["wait"] = [int(calls[i] and is_blocking_call(table.sites.names[i])) for i in chosen]
     return numbers, columns
+
+
+def _frame_kinds(stacks: list[list[int]], strings: Strings) -> dict[str, int]:
+    """Return the kind of each frame of the stacks, by its number among the strings."""
+    texts = strings.texts()
+    return {str(frame): call_kind(texts[frame]) for stack in stacks for frame in stack}
 
 
 def _processes(table: EventTable) -> dict[str, str]:

@@ -93,14 +93,36 @@ R.base = (() => {
   }
 
   const slices = /** @type {string[]} */ ([]);
-  const HUES = [212, 152, 28, 262, 348, 186, 48, 310, 98, 232, 12, 168, 72, 288, 330, 200];
-  /** The fill of a slice: one of 16 colours, by the low bits of its key's hash, so a name has one colour in all views. */
-  function sliceColour(/** @type {number} */ hash) {
+  /** For each kind of fastprof/analysis/site_kinds.py: the hues of its shades, and the saturation (light, dark). */
+  const KINDS = [
+    { hues: [262, 292, 242], saturation: [62, 36] }, // ranges
+    { hues: [212, 222, 202], saturation: [72, 46] }, // the user's code
+    { hues: [178, 168, 190], saturation: [30, 22] }, // libraries
+    { hues: [40, 32, 48], saturation: [78, 44] }, // imports
+    { hues: [220, 220, 220], saturation: [7, 6] }, // waits
+    { hues: [122, 104, 140], saturation: [42, 28] }, // ops
+    { hues: [350, 336, 8], saturation: [74, 42] }, // work of a GPU
+  ];
+  const SHADES = 6;
+  /** The fill of a slice: its kind's colour, in one of six shades by its name's hash. The same in all views. */
+  function sliceColour(/** @type {{kind: number, hash: number}} */ { kind, hash }) {
     if (!slices.length) {
       const dark = colour("scheme") === "dark";
-      for (const hue of HUES) slices.push(dark ? `hsl(${hue} 38% 42%)` : `hsl(${hue} 62% 76%)`);
+      for (const { hues, saturation } of KINDS) {
+        for (let shade = 0; shade < SHADES; shade++) {
+          const [hue, lower] = [hues[shade % 3], shade >= 3 ? 8 : 0];
+          slices.push(dark ? `hsl(${hue} ${saturation[1]}% ${36 + lower}%)` : `hsl(${hue} ${saturation[0]}% ${80 - lower}%)`);
+        }
+      }
     }
-    return slices[hash & 15];
+    return slices[kind * SHADES + (hash % SHADES)];
+  }
+
+  /** What the colours mean: a swatch for each kind that occurs in a profile. */
+  function legend(/** @type {any} */ { head, keys }) {
+    const found = new Set(keys.map((/** @type {any} */ key) => key.kind));
+    return el("span", { class: "kinds" }, ...head.kinds.flatMap((/** @type {string} */ name, /** @type {number} */ kind) => (found.has(kind)
+      ? [el("span", null, el("span", { class: "swatch", css: { background: sliceColour({ kind, hash: 0 }) } }), name)] : [])));
   }
 
   /** @returns {number} a hash of a text (FNV-1a) */
@@ -138,5 +160,5 @@ R.base = (() => {
     for (const each of canvases) each.drawNow();
   }
 
-  return { el, fill, canvas, drawAll, colour, forgetColours, sliceColour, hash, download, copy };
+  return { el, fill, canvas, drawAll, colour, forgetColours, sliceColour, SHADES, legend, hash, download, copy };
 })();

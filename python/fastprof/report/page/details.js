@@ -22,6 +22,7 @@ R.details = (() => {
     const { row, key, interval } = R.state.state;
     const own = ++token;
     panel.hidden = row < 0 && key < 0 && !interval;
+    panel.parentElement?.classList.toggle("with-details", !panel.hidden); // keeps the width of the controls
     if (panel.hidden) return;
     const parts = [];
     if (interval) parts.push(intervalPart(interval));
@@ -79,7 +80,7 @@ R.details = (() => {
       if (code) pairs.push([column.label, column.values[code - 1]]);
     }
     const parts = [
-      el("h3", { class: "name" }, swatch(key), shown(model.siteName(row), 500)), facts(pairs), jumps(row, model.rowKey[row])];
+      el("h3", { class: "name" }, swatch(key), ...broken(shown(model.siteName(row), 500))), facts(pairs), jumps(row, model.rowKey[row])];
     const code = stacks ? stacks.stack[row] : 0;
     if (code) parts.push(stackPart(texts.stacks[code - 1]));
     return parts;
@@ -88,7 +89,10 @@ R.details = (() => {
   const positive = (/** @type {number | null} */ value) => (value !== null && value >= 0 ? value : null);
   const memoryText = (/** @type {number | null} */ all, /** @type {number | null} */ self) =>
     all || self ? `${bytes(all || 0)} (self ${bytes(self || 0)})` : null;
-  const swatch = (/** @type {any} */ key) => el("span", { class: "swatch", css: { background: R.base.sliceColour(key.hash) } });
+  const swatch = (/** @type {any} */ key) => el("span", { class: "swatch", css: { background: R.base.sliceColour(key) } });
+
+  /** A text that may be broken after the parts of a path or a qualified name. */
+  const broken = (/** @type {string} */ text) => text.split(/(?<=[/.:_])/).flatMap((part) => [part, el("wbr")]);
 
   function placeLink(/** @type {string} */ file, /** @type {number} */ line) {
     return el("button", { class: "link", onclick: () => R.source.open(file, line) }, shown(line ? `${file}:${line}` : file));
@@ -129,7 +133,7 @@ R.details = (() => {
     }
     const of = model.keys[key];
     return [
-      el("h3", { class: "name" }, swatch(of), shown(of.name, 500)),
+      el("h3", { class: "name" }, swatch(of), ...broken(shown(of.name, 500))),
       facts([
         ["calls", count(calls)], ["total", time(total)], ["self", time(self)], ["mean", time(total / calls)],
         ["longest", el("button", { class: "link", onclick: () => R.timeline.zoomTo(longest) }, `${time(most)}, show it`)],

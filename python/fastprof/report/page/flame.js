@@ -43,11 +43,16 @@ R.flame = (() => {
       if (y + LINE > 0) {
         const matches = R.state.matches();
         const { key } = R.state.state;
-        const wanted = matches ? node.key >= 0 && matches[node.key] === 1 : key < 0 || node.key === key;
+        const wanted = !matches || (node.key >= 0 && matches[node.key] === 1);
         context.globalAlpha = outer ? 0.55 : 1;
         context.fillStyle = node.parent && wanted ? options.fill(node) : R.base.colour(node.parent ? "faint" : "head");
         context.fillRect(x, y, Math.max(width - 0.7, 0.5), LINE - 1.5);
         state.boxes.push({ node, x, y, width });
+        if (key >= 0 && node.key === key && width > 3) {
+          context.strokeStyle = R.base.colour("accent");
+          context.lineWidth = 1.5;
+          context.strokeRect(x + 0.75, y + 0.75, width - 2.2, LINE - 3);
+        }
         if (width > 24) {
           context.fillStyle = R.base.colour(wanted && node.parent ? "slice-text" : "muted");
           const name = node.parent ? R.format.label(node.name, 200) : `${node.name} · ${options.format(options.value(node))}`;
@@ -96,13 +101,13 @@ R.flame = (() => {
     }, { passive: false });
 
     function zoom(/** @type {any} */ node) {
+      // The lines keep their places: a node has its callers above it, whatever the zoom.
       state.zoomed = node;
-      state.scroll = 0;
       canvas.redraw();
     }
     return {
       canvas, state, zoom,
-      set: (/** @type {any} */ root) => { state.root = root; zoom(root); },
+      set: (/** @type {any} */ root) => { state.root = root; state.scroll = 0; zoom(root); },
       redraw: () => canvas.redraw(),
     };
   }
@@ -127,10 +132,10 @@ R.flame = (() => {
     R.controls.lane(form, model);
     if (model.hasCalls) R.controls.calls(form);
     if (model.hasWaits) R.controls.toggle(form, "Waits", choice.waits, (on) => { choice.waits = on; update(); });
-    form.append(el("button", { onclick: () => shownGraph.zoom(tree) }, "Reset zoom"), (matchedText = el("span", { class: "note", role: "status" })));
-    parent.append(form);
+    form.append(el("button", { onclick: () => shownGraph.set(tree) }, "Reset zoom"), (matchedText = el("span", { class: "note", role: "status" })));
+    parent.append(form, el("p", { class: "keys" }, R.base.legend(model)));
     shownGraph = graph(parent, {
-      format, value: (node) => node.total, fill: (node) => R.base.sliceColour(node.key >= 0 ? model.keys[node.key].hash : R.base.hash(node.name)),
+      format, value: (node) => node.total, fill: (node) => R.base.sliceColour(node.key >= 0 ? model.keys[node.key] : node),
       tip: (node, root) => [R.format.shown(node.name), `${format(node.total)} · ${R.format.percent(node.total / root.total)} of all`,
         `self ${format(node.self)} · ${R.format.count(node.count)} calls`],
       select: (node) => { if (node.key >= 0) R.state.selectKey(node.key); },
@@ -154,7 +159,7 @@ R.flame = (() => {
     const metric = choice.waits ? chosen
       : (/** @type {number} */ row, /** @type {number} */ self) => (keys[rowKey[row]].wait ? 0 : chosen(row, self));
     const codes = choice.stacks ? (await model.block("stacks")).stack : null;
-    tree = codes ? R.flameTree.buildFromStacks(model, R.state.state, metric, codes, (await model.json("values")).stacks)
+    tree = codes ? R.flameTree.buildFromStacks(model, R.state.state, metric, codes, await model.json("values"))
       : R.flameTree.build(model, R.state.state, metric, choice.byThread);
     if (choice.inverted) tree = R.flameTree.inverted(tree);
     shownGraph.set(tree);

@@ -2,7 +2,7 @@
 // flame_tree: merge rows by name path, from callers to callees or, inverted, from callees to callers.
 
 /**
- * @typedef {{name: string, key: number, self: number, total: number, count: number, before: number, depth: number,
+ * @typedef {{name: string, key: number, kind: number, hash: number, self: number, total: number, count: number, before: number, depth: number,
  *            parent: FlameNode | null, children: FlameNode[]}} FlameNode
  *   before: total in the earlier profile, for comparisons
  */
@@ -11,7 +11,7 @@ R.flameTree = (() => {
 
   /** @returns {FlameNode} */
   function node(/** @type {string} */ name, /** @type {number} */ key, /** @type {FlameNode | null} */ parent) {
-    const made = { name, key, self: 0, total: 0, count: 0, before: 0, depth: parent ? parent.depth + 1 : 0, parent, children: [] };
+    const made = { name, key, kind: 1, hash: key < 0 ? R.base.hash(name) : 0, self: 0, total: 0, count: 0, before: 0, depth: parent ? parent.depth + 1 : 0, parent, children: [] };
     if (parent) /** @type {any} */ (parent.children).push(made);
     return made;
   }
@@ -66,9 +66,9 @@ R.flameTree = (() => {
    * @param {any} selection
    * @param {(row: number, self: number) => number} metric
    * @param {ArrayLike<number>} codes  of the rows, 0 for none
-   * @param {number[][]} stacks  frames, innermost first
+   * @param {{stacks: number[][], frame_kinds: Record<string, number>}} texts  frames, innermost first, and their kinds
    */
-  function buildFromStacks(model, selection, metric, codes, stacks) {
+  function buildFromStacks(model, selection, metric, codes, { stacks, frame_kinds: kinds }) {
     const root = node("all", -1, null);
     const children = new Map([[root, new Map()]]);
     const leaves = new Map();
@@ -88,7 +88,10 @@ R.flameTree = (() => {
       if (!leaf) {
         let at = root;
         const frames = codes[row] ? stacks[codes[row] - 1] : [];
-        for (let i = frames.length - 1; i >= 0 && at.depth < MAX_DEPTH; i--) at = child(at, model.text(frames[i]), -1);
+        for (let i = frames.length - 1; i >= 0 && at.depth < MAX_DEPTH; i--) {
+          at = child(at, model.text(frames[i]), -1);
+          at.kind = kinds[frames[i]];
+        }
         leaves.set(id, (leaf = child(at, model.keys[key].name, key)));
       }
       leaf.self += Math.max(metric(row, self), 0);
@@ -126,6 +129,7 @@ R.flameTree = (() => {
           let next = known.get(up.name);
           if (!next) {
             known.set(up.name, (next = node(up.name, up.key, at)));
+            next.kind = up.kind;
             children.set(next, new Map());
           }
           next.total += each.self;

@@ -62,14 +62,21 @@ R.format = (() => {
   const sourceLine = (/** @type {string} */ text) => shown(text.replaceAll("\t", "    "), 600).replace("(no name)", "");
 
   /**
-   * Cut a text to a width in pixels, as measured by the canvas.
+   * Cut a text to a width in pixels, as measured by the canvas: at its end, or in the middle, so that numbered names differ.
    * @param {CanvasRenderingContext2D} context
    * @param {string} text
    * @param {number} width
+   * @param {boolean} [middle]
    */
-  function fitted(context, text, width) {
+  function fitted(context, text, width, middle = false) {
     const guess = Math.floor(width / 4);
     if (guess < 2) return "";
+    if (middle && context.measureText(text).width > width) {
+      let kept = Math.min(text.length - 1, guess);
+      const cut = () => `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+      while (kept > 2 && context.measureText(cut()).width > width) kept -= 1;
+      return cut();
+    }
     let cut = text.length > guess ? text.slice(0, guess) : text;
     let size = context.measureText(cut).width;
     if (cut === text && size <= width) return text;

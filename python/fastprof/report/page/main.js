@@ -9,7 +9,6 @@ R.main = (() => {
     ["W S, + −, Ctrl+wheel", "zoom the timeline"], ["A D, ← →, drag", "move the timeline"], ["Shift+drag, or drag in the ruler", "measure an interval"],
     ["F, double click", "zoom to the selected slice"], ["M", "measure the selected slice"], ["N, P", "select the next or previous slice that the search matches, or that has the selected name"], ["0", "show everything"], ["O", "show or hide calls that were on the stack before the start"], ["T", "switch between dark and light"], ["?", "show these keys"],
   ];
-  const themes = ["system", "light", "dark"];
 
   async function open() {
     const model = await R.model.load("a");
@@ -46,10 +45,18 @@ R.main = (() => {
           each.start(section);
         }
       }
+      besideControls();
       // In a notebook's frame (about:srcdoc), replaceState is not allowed.
       if (location.protocol !== "about:") history.replaceState(null, "", `#${view}`);
     };
     R.details.start(panel, model);
+    // The panel opens below the controls of a view: they do not wrap, so nothing moves under the mouse.
+    const besideControls = () => {
+      const form = /** @type {HTMLElement | null} */ (main.querySelector(".view:not([hidden]) > .controls"));
+      panel.style.setProperty("--below", `${form ? form.offsetTop + form.offsetHeight - main.offsetTop : 0}px`);
+    };
+    const sizes = new ResizeObserver(besideControls);
+    sizes.observe(main);
     R.state.on((changed) => {
       if (changed.has("view")) showView();
       if (changed.has("query")) {
@@ -58,9 +65,8 @@ R.main = (() => {
       }
     });
     const nextTheme = () => {
-      const { theme: now = "system" } = document.documentElement.dataset;
-      const next = themes[(themes.indexOf(now) + 1) % themes.length];
-      document.documentElement.dataset.theme = next;
+      R.base.forgetColours();
+      document.documentElement.dataset.theme = R.base.colour("scheme") === "dark" ? "light" : "dark";
       R.base.forgetColours();
       R.state.set({ query: `${R.state.state.query} ` }); // a change of the query redraws everything
       R.state.set({ query: R.state.state.query.slice(0, -1) });

@@ -2,9 +2,9 @@
 // model: the decoded data of one profile. Rows have the order of fastprof/report/rows.py: by lane, then by start, parents first.
 
 /**
- * @typedef {{name: string, hash: number, device: boolean, call: boolean, wait: boolean, category: string,
+ * @typedef {{name: string, hash: number, kind: number, device: boolean, call: boolean, wait: boolean, category: string,
  *            file: string, line: number}} Key
- *   wait: a call of a C function that only waits
+ *   kind: index in head.kinds, for the colour. wait: a call of a C function that only waits
  * @typedef {{kind: string, name: string, label: string, pid: number, tid: number, device: string, stream: number,
  *            first: number, count: number, levels: Uint32Array[], reach: (Float64Array | null)[]}} Lane
  *   levels: rows of each line. reach: for a line whose rows overlap, the latest end in each block of 64 rows; else null
@@ -121,7 +121,7 @@ R.model = (() => {
       if (number === undefined) {
         numbers.set(id, (number = model.keys.length));
         model.keys.push({
-          name, device, hash: R.base.hash(name), call: Boolean(sites.call[site]), wait: Boolean(sites.wait[site]), category: model.text(sites.category[site]),
+          name, device, hash: R.base.hash(name), kind: device ? model.head.kinds.length - 1 : sites.kind[site], call: Boolean(sites.call[site]), wait: Boolean(sites.wait[site]), category: model.text(sites.category[site]),
           file: model.text(sites.file[site]), line: sites.line[site],
         });
       }
@@ -167,16 +167,15 @@ R.model = (() => {
     model.self = self;
   }
 
-  /** Give the 16 names with the most self time distinct colours; the others keep the colour of their hash. */
+  /** Give the names of each kind with the most self time distinct shades; the others keep the shade of their hash. */
   function giveColours(/** @type {any} */ { keys, rowKey, self, length, n }) {
     const time = new Float64Array(keys.length);
     for (let row = 0; row < n; row++) time[rowKey[row]] += keys[rowKey[row]].device ? length[row] : Math.max(self[row], 0);
-    const taken = new Set();
-    for (const number of Array.from(keys.keys()).sort((a, b) => time[b] - time[a]).slice(0, 16)) {
-      let colour = keys[number].hash & 15;
-      while (taken.has(colour)) colour = (colour + 5) & 15;
-      taken.add(colour);
-      keys[number].hash = colour;
+    const given = /** @type {Record<number, number>} */ ({});
+    for (const number of Array.from(keys.keys()).sort((a, b) => time[b] - time[a])) {
+      const { kind } = keys[number];
+      given[kind] = (given[kind] || 0) + 1;
+      if (given[kind] <= R.base.SHADES) keys[number].hash = given[kind] - 1;
     }
   }
 

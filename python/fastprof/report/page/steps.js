@@ -75,10 +75,10 @@ R.steps = (() => {
     },
     el("span", { class: "step-name" }, shown(step.name, 40)),
     el("span", { class: "step-bar" }, ...kinds.map((key) => step.parts.has(key)
-      ? part(step.parts.get(key), R.base.sliceColour(model.keys[key].hash), `${R.format.label(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
+      ? part(step.parts.get(key), R.base.sliceColour(model.keys[key]), `${R.format.label(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
     part(step.length - kinds.reduce((sum, key) => sum + (step.parts.get(key) || 0), 0), "var(--faint)", "everything else")),
     el("span", { class: step.length > 1.5 * middle ? "step-time slow" : "step-time" }, time(step.length))));
-    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[key].hash) } }), R.format.label(model.keys[key].name, 40)))),
+    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[key]) } }), R.format.label(model.keys[key].name, 40)))),
       ...rows);
   }
 
@@ -97,7 +97,7 @@ R.steps = (() => {
       el("td", { class: own > usual ? "worse" : "better" }, `${own >= usual ? "+" : "−"}${time(Math.abs(own - usual))}`));
     R.base.fill(side, el("h3", null, `${shown(step.name, 60)} beside the median step`),
       el("p", { class: "note" }, `${time(step.length)}; the median of ${steps.length} steps is ${time(middle)} (${percent(step.length / middle)})`),
-      el("table", null, el("tr", null, el("th", { class: "text" }, "Part"), el("th", null, "This step"), el("th", null, "Median"), el("th", null, "Difference")),
+      el("table", null, el("tr", null, el("th", { class: "text" }, "Part"), el("th", null, "This step"), el("th", null, "Median"), el("th", null, "Change")),
         ...rows.map(({ key, own, usual }) => line(model.keys[key].name, own, usual, key)), line("outside of its parts", step.rest, median(steps.map((each) => each.rest)), -1)),
       el("p", { class: "jumps" }, el("button", { onclick: () => R.timeline.zoomTo(step.row) }, "Timeline"),
         el("button", { onclick: () => R.state.set({ interval: [model.start[step.row], model.start[step.row] + step.length], view: "flame" }) }, "Flame graph of this step")));

@@ -54,13 +54,14 @@ R.summary = (() => {
     for (const group of first) {
       list.append(el("li", { tabindex: "0", onclick: () => choose(group), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") choose(group); } },
         el("div", { class: "top-name" }, R.format.label(group.label, 120)),
-        el("div", { class: "top-bar" }, el("span", { css: { width: `${(100 * group.self) / most}%`, background: R.base.sliceColour(model.keys[group.key].hash) } })),
+        el("div", { class: "top-bar" }, el("span", { css: { width: `${(100 * group.self) / most}%`, background: R.base.sliceColour(model.keys[group.key]) } })),
         el("div", { class: "top-text" }, `${percent(group.self / self)} · ${time(group.self)} in ${count(group.count)} ${group.count === 1 ? "call" : "calls"}, `
           + `${time(group.total / group.count)} each, longest ${time(group.most)}`)));
     }
     const choose = (/** @type {any} */ group) => { R.state.selectKey(group.key); R.state.set({ view: "table" }); };
     return el("section", { class: "box" }, el("h2", null, "What took most"),
       first.length ? list : el("p", null, "The profile contains no ranges. Add some with record_function, or record calls (python_calls=True)."),
+      first.length ? R.base.legend(model) : null,
       first.length ? el("p", { class: "note" }, "By self time: time in a range or call without the ranges and calls inside it.") : null,
       waits.length ? waiting(waits, self, choose) : null);
   }

@@ -20,8 +20,8 @@ R.timeline = (() => {
     const top = el("div", { class: "overview" });
     const box = el("div", { class: "canvas" });
     tip = el("div", { class: "tip", hidden: true });
-    parent.append(top, box, tip, el("p", { class: "keys" },
-      "drag pan · Ctrl+wheel or W S zoom · A D move · Shift+drag measure · double click zoom in · F fit selection · 0 all · Esc clear"));
+    parent.append(top, box, tip, el("p", { class: "keys" }, R.base.legend(model), el("span", null,
+      "drag pan · Ctrl+wheel or W S zoom · A D move · Shift+drag measure · double click zoom in · F fit selection · 0 all · Esc clear")));
     overview = R.overview.start(top, model, view, show);
     canvas = R.base.canvas(box, (context, width, height) => {
       clamp(height);

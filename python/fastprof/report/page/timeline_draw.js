@@ -78,15 +78,17 @@ R.timelineDraw = (() => {
     context.fillStyle = R.base.colour("line");
     context.fillRect(GUTTER - 1, y, 1, band.height);
     context.fillRect(0, y + band.height - 1, GUTTER, 1);
+    // The name of a band that begins above the view stays at the top.
+    const at = Math.min(Math.max(y, RULER), y + band.height - (second ? 38 : 22));
     context.fillStyle = R.base.colour("text");
-    context.fillText(fitted(context, shown(band.label, 80), GUTTER - 30), 22, y + 12);
+    context.fillText(fitted(context, shown(band.label, 80), GUTTER - 30, true), 22, at + 12);
     if (second) {
       context.fillStyle = R.base.colour("muted");
-      context.fillText(fitted(context, second, GUTTER - 30), 22, y + 28);
+      context.fillText(fitted(context, second, GUTTER - 30), 22, at + 28);
     }
     if (band.type === "lane") {
       context.fillStyle = R.base.colour("muted");
-      context.fillText(band.open ? "▾" : "▸", 8, y + 12);
+      context.fillText(band.open ? "▾" : "▸", 8, at + 12);
     }
   }
 
@@ -141,7 +143,7 @@ R.timelineDraw = (() => {
       if (from > view.end) break;
       const key = rowKey[row];
       const wanted = matches ? matches[key] === 1 : state.key < 0 || state.key === key || state.row >= 0;
-      const colour = wanted ? R.base.sliceColour(keys[key].hash) : faint;
+      const colour = wanted ? R.base.sliceColour(keys[key]) : faint;
       const left = Math.max(x(from), GUTTER - 2);
       const wide = length[row] * scale;
       if (wide < 1.5) {
