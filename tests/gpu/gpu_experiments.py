@@ -71,13 +71,20 @@ def _ours(work: Callable[[], None], name: str = "ours.json", **options: Any) -> 
     for row, site in enumerate(table.column("site")):
         if categories[site] == "kernel":
             outside += bool(table.start_ns[row] < table.t0_ns or table.end_ns[row] > table.t1_ns)
-    return {**found, "outside": outside, "missing": prof.missing.get("CUDA"), "dropped": dict(table.dropped)}
+    return {
+        **found,
+        "outside": outside,
+        "missing": prof.missing.get("CUDA"),
+        "dropped": dict(table.dropped),
+    }
 
 
 def _theirs(work: Callable[[], None], name: str = "theirs.json") -> dict[str, Any]:
     import torch.profiler as theirs
 
-    with theirs.profile(activities=[theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]) as prof:
+    with theirs.profile(
+        activities=[theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
+    ) as prof:
         with theirs.record_function("range"):
             work()
     return summary(trace_of(prof, name))
@@ -93,7 +100,7 @@ def _steps(gpu: Gpu, count: int) -> Callable[[], None]:
 
 
 def stamps(gpu: Gpu) -> Result:
-    """Twenty profiles of ten kernels, some after seconds of idleness: each kernel lies between its call and the stop."""
+    """Twenty profiles of ten kernels, some after seconds idle: each kernel lies between its call and the stop."""
     profiles = []
     for number in range(20):
         if number in (8, 14):
@@ -107,7 +114,11 @@ def stamps(gpu: Gpu) -> Result:
         if each["kernels"] != profiles[-1]["kernels"] or each["kernels"] < wanted
         or each["before_their_call"] or each["outside"] or each["without_call"] or each["dropped"]
     ]  # fmt: skip
-    faults = [f"{len(bad)} of 20 profiles have kernels that are lost or at times that cannot be"] if bad else []
+    faults = (
+        [f"{len(bad)} of 20 profiles have kernels that are lost or at times that cannot be"]
+        if bad
+        else []
+    )
     return {"faults": faults, "facts": {"bad": bad}}
 
 
@@ -150,7 +161,9 @@ def capture_between(gpu: Gpu) -> Result:
     replays()
     second = _ours(replays)
     wanted = 10 * gpu.kernels_of_step
-    faults = [] if second["kernels"] >= wanted else [f"{second['kernels']} kernels of at least {wanted}"]
+    faults = (
+        [] if second["kernels"] >= wanted else [f"{second['kernels']} kernels of at least {wanted}"]
+    )
     return {"faults": faults, "facts": {"before": first, "replays": second}}
 
 
@@ -182,7 +195,12 @@ def ours_then_torch(gpu: Gpu) -> Result:
         return _skip("the double has no torch.profiler")
     warnings.simplefilter("ignore")
     work = _steps(gpu, 5)
-    facts = {"ours": _ours(work), "torch": _theirs(work), "torch_again": _theirs(work), "ours_again": _ours(work)}
+    facts = {
+        "ours": _ours(work),
+        "torch": _theirs(work),
+        "torch_again": _theirs(work),
+        "ours_again": _ours(work),
+    }
     return {"faults": [], "facts": facts}
 
 
@@ -199,7 +217,12 @@ def ours_around_torch(gpu: Gpu) -> Result:
         inner.update(_theirs(work))
         work()
 
-    facts = {"ours": _ours(both), "torch_inside": inner, "torch_after": _theirs(work), "ours_after": _ours(work)}
+    facts = {
+        "ours": _ours(both),
+        "torch_inside": inner,
+        "torch_after": _theirs(work),
+        "ours_after": _ours(work),
+    }
     return {"faults": [], "facts": facts}
 
 
@@ -216,7 +239,10 @@ def torch_around_ours(gpu: Gpu) -> Result:
         inner.update(_ours(work))
         work()
 
-    return {"faults": [], "facts": {"torch": _theirs(both), "ours_inside": inner, "ours_after": _ours(work)}}
+    return {
+        "faults": [],
+        "facts": {"torch": _theirs(both), "ours_inside": inner, "ours_after": _ours(work)},
+    }
 
 
 def raw_inside_torch(gpu: Gpu) -> Result:
@@ -280,7 +306,11 @@ def raw_kinds(gpu: Gpu) -> Result:
     client.flush()
     client.disable(KINDS)
     client.unsubscribe()
-    facts = {**nested_calls(client, client.rows()), "answers": client.answers, "dropped": client.dropped}
+    facts = {
+        **nested_calls(client, client.rows()),
+        "answers": client.answers,
+        "dropped": client.dropped,
+    }
     return {"faults": [], "facts": facts}
 
 
@@ -348,7 +378,10 @@ def launch_raw(gpu: Gpu) -> Result:
     finalize = getattr(client.library, "cuptiFinalize", None)
     code = finalize() if finalize is not None else "absent"
     ns["finalized"] = [_ns_per_launch(gpu) for _ in range(3)]
-    return {"faults": [], "facts": {"ns": ns, "records": records, "answers": client.answers, "finalize": code}}
+    return {
+        "faults": [],
+        "facts": {"ns": ns, "records": records, "answers": client.answers, "finalize": code},
+    }
 
 
 def finalized(gpu: Gpu) -> Result:
@@ -356,7 +389,10 @@ def finalized(gpu: Gpu) -> Result:
     first = _ours(_steps(gpu, 5))
     finalize = getattr(RawClient().library, "cuptiFinalize", None)
     code = finalize() if finalize is not None else "absent"
-    return {"faults": [], "facts": {"first": first, "finalize": code, "second": _ours(_steps(gpu, 5))}}
+    return {
+        "faults": [],
+        "facts": {"first": first, "finalize": code, "second": _ours(_steps(gpu, 5))},
+    }
 
 
 def triton(gpu: Gpu) -> Result:
@@ -420,7 +456,9 @@ def jax_alone(gpu: Gpu | None) -> Result:
     if not waited["kernels"] or waited["unlinked"]:
         faults.append(f"{waited['unlinked']} of {waited['kernels']} kernels are linked to no range")
     if unwaited["kernels"] != waited["kernels"]:
-        faults.append(f"without waiting, {unwaited['kernels']} kernels instead of {waited['kernels']}")
+        faults.append(
+            f"without waiting, {unwaited['kernels']} kernels instead of {waited['kernels']}"
+        )
     return {
         "faults": faults,
         "facts": {"jax": jax.__version__, "devices": str(jax.devices()), "waited": waited, "unwaited": unwaited,
@@ -490,7 +528,9 @@ def traces(gpu: Gpu) -> Result:
     import torch
 
     replay = gpu.graph()
-    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).cuda()
+    model = torch.nn.Sequential(
+        torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
+    ).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     group = _one_rank()
 

@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gpu_experiments import EXPERIMENTS
@@ -397,7 +398,11 @@ def facts(gpu: Gpu) -> Result:
     )
     known = {
         **gpu.facts(), "fastprof": fastprof.__version__, "cuda_problem": problem,
-        "libraries": [line.split()[-1] for line in open("/proc/self/maps") if "libcu" in line and " 00000000 " in line],
+        "libraries": [
+            line.split()[-1]
+            for line in Path("/proc/self/maps").read_text().splitlines()
+            if "libcu" in line and " 00000000 " in line
+        ],
         "doctor": doctor.stdout + doctor.stderr,
     }  # fmt: skip
     return {"faults": [problem] if problem else [], "facts": known}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of libcupti by ctypes, without fastprof: what the real library does, as facts for the double in tests/doubles/cuda.
+"""A client of libcupti by ctypes, without fastprof: what the real library does, for tests/doubles/cuda.
 
 Only the beginning of records is read, which all versions share.
 """
@@ -164,7 +164,16 @@ class RawClient:
 
     def chosen_calls(self) -> list[int]:
         """Numbers of runtime calls that start work, wait, or allocate."""
-        parts = ("Launch", "Memcpy", "Memset", "Malloc", "Free", "Synchronize", "EventRecord", "WaitEvent")
+        parts = (
+            "Launch",
+            "Memcpy",
+            "Memset",
+            "Malloc",
+            "Free",
+            "Synchronize",
+            "EventRecord",
+            "WaitEvent",
+        )
         return [
             cbid for cbid in range(1, 600)
             if any(part in self.call_name(_RUNTIME, cbid) for part in parts)
@@ -203,7 +212,9 @@ class RawClient:
     def _rows_of(self, address: int, valid: int) -> Iterable[Row]:
         record = ctypes.c_void_p()
         next_record = self.library.cuptiActivityGetNextRecord
-        while next_record(ctypes.c_void_p(address), ctypes.c_size_t(valid), ctypes.byref(record)) == 0:
+        while (
+            next_record(ctypes.c_void_p(address), ctypes.c_size_t(valid), ctypes.byref(record)) == 0
+        ):
             data = ctypes.string_at(record.value or 0, 112)
             number, cbid = struct.unpack_from("<II", data)
             kind = _NAMES.get(number, f"kind {number}")
@@ -215,7 +226,9 @@ class RawClient:
             correlation, thread = (
                 0 if where is None else struct.unpack_from("<I", data, where)[0] for where in at[2:]
             )
-            yield Row(kind, start, end, correlation, thread, cbid if at[3] and kind != "overhead" else 0)
+            yield Row(
+                kind, start, end, correlation, thread, cbid if at[3] and kind != "overhead" else 0
+            )
 
 
 def nested_calls(client: RawClient, rows: list[Row]) -> dict[str, Any]:
@@ -227,7 +240,9 @@ def nested_calls(client: RawClient, rows: list[Row]) -> dict[str, Any]:
         by_thread.setdefault(row.thread, []).append(row)
     inside = same = 0
     for row in driver:
-        outer = [o for o in by_thread.get(row.thread, ()) if o.start <= row.start and row.end <= o.end]
+        outer = [
+            o for o in by_thread.get(row.thread, ()) if o.start <= row.start and row.end <= o.end
+        ]
         inside += bool(outer)
         same += any(o.correlation == row.correlation for o in outer)
     runtime_ids, driver_ids = {r.correlation for r in runtime}, {r.correlation for r in driver}

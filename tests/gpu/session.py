@@ -238,11 +238,23 @@ class Session:
 def main(arguments: list[str]) -> int:
     """Run the program; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, prog="session.py")
-    parser.add_argument("--site", type=Path, help="folder with fastprof, built before for this Python")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of the results (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--limit", type=float, default=420, help="seconds for all (default: %(default)s)")
+    parser.add_argument(
+        "--site", type=Path, help="folder with fastprof, built before for this Python"
+    )
+    results = ROOT / "benchmarks" / "results"
+    parser.add_argument(
+        "--out", type=Path, default=results, help="folder of the results (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=420, help="seconds for all (default: %(default)s)"
+    )
     parser.add_argument("--only", nargs="*", help="names of checks")
-    parser.add_argument("--side-by-side", type=int, default=4, help="checks at a time, of those that measure no times")
+    parser.add_argument(
+        "--side-by-side",
+        type=int,
+        default=4,
+        help="checks at a time, of those that measure no times",
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="fastprof-gpu-", ignore_cleanup_errors=True) as folder:
         session = Session(options.out.resolve(), options.limit, Path(folder))
@@ -254,13 +266,20 @@ def main(arguments: list[str]) -> int:
             [sys.executable, str(HERE / "gpu_programs.py"), "--reason"], 120, session.env, session.work / "reason"
         )  # fmt: skip
         if ended.status != 0:
-            print(f"gpu-check: there is nothing to check here: {ended.out.strip() or ended.err}", file=sys.stderr)
+            print(
+                f"gpu-check: there is nothing to check here: {ended.out.strip() or ended.err}",
+                file=sys.stderr,
+            )
             return 2
         session.note_machine()
         session.save()
         session.run_all(options.only, options.side_by_side)
     document = session.document
-    device = re.sub(r"[^a-z0-9]+", "-", str(_facts(document["checks"], "facts").get("device", "unknown")).lower())
+    device = re.sub(
+        r"[^a-z0-9]+",
+        "-",
+        str(_facts(document["checks"], "facts").get("device", "unknown")).lower(),
+    )
     path = session.save(f"gpu-{device.strip('-')}.json")
     (session.out / "gpu.json").unlink()
     for name, value in document["launch"].items():
