@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/call_counts.hpp"
 #include "adapters/python/call_tracer.hpp"
 #include "adapters/python/module_calls.hpp"
 #include "bindings/hold.hpp"
@@ -26,13 +27,15 @@ class PythonCalls {
  public:
   PythonCalls(std::vector<std::string> files, std::vector<std::string> excluded_files,
               std::vector<std::string> modules, std::vector<std::string> excluded_modules,
-              bool c_calls, uint32_t max_depth, std::string own_folder, std::string library_folder)
+              bool c_calls, uint32_t max_depth, bool sum_frequent, std::string own_folder,
+              std::string library_folder)
       : filter_{std::move(files),
                 std::move(excluded_files),
                 std::move(modules),
                 std::move(excluded_modules),
                 c_calls,
-                max_depth},
+                max_depth,
+                sum_frequent},
         folders_{std::move(own_folder), std::move(library_folder)} {}
   PythonCalls(const PythonCalls&) = delete;
   PythonCalls& operator=(const PythonCalls&) = delete;
@@ -61,13 +64,13 @@ class PythonCalls {
 void register_python_calls(py::module_& module) {
   py::class_<PythonCalls>(module, "PythonCalls", "One profile's tracing of Python calls.")
       .def(py::init<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>,
-                    std::vector<std::string>, bool, uint32_t, std::string, std::string>(),
+                    std::vector<std::string>, bool, uint32_t, bool, std::string, std::string>(),
            py::kw_only(), py::arg("files") = std::vector<std::string>(),
            py::arg("excluded_files") = std::vector<std::string>(),
            py::arg("modules") = std::vector<std::string>(),
            py::arg("excluded_modules") = std::vector<std::string>(), py::arg("c_calls") = true,
-           py::arg("max_depth") = UINT32_MAX, py::arg("own_folder") = "",
-           py::arg("library_folder") = "")
+           py::arg("max_depth") = UINT32_MAX, py::arg("sum_frequent") = false,
+           py::arg("own_folder") = "", py::arg("library_folder") = "")
       .def(
           "begin", &PythonCalls::begin,
           "Trace the calls of all threads while a session records them. Return the owners of other "
@@ -78,6 +81,9 @@ void register_python_calls(py::module_& module) {
            "The "
            "destructor does, too.")
       .def_property_readonly("active", &PythonCalls::active);
+  module.def("summed_calls", &python_adapter::summed_calls,
+             "Return (name, number of calls) of the functions whose calls were counted instead of "
+             "recorded. Only while the session runs.");
   module.def(
       "call_at_return",
       [](const py::object& code, const py::object& function) {

@@ -88,7 +88,7 @@ class SessionObject {
 
   // names: thread names by kernel thread id, for tracks that have only the process's name. A second
   // stop() returns the same capture, because an interrupt may have discarded the first result.
-  CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names) {
+  CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names, const py::str& program) {
     if (capture_ == nullptr || session_->running()) {
       auto capture = std::make_shared<Capture>();
       try {
@@ -103,6 +103,7 @@ class SessionObject {
       }
       capture_ = std::move(capture);
       name_tracks(*capture_, names);
+      name_process(*capture_, program);
       resolve_python_stacks(*capture_, holds_stacks_);
       release_stacks();
     }
@@ -110,7 +111,8 @@ class SessionObject {
   }
 
   // Another thread may stop the session meanwhile, which waits.
-  CaptureObject capture_so_far(const py::typing::Dict<py::int_, py::str>& names) {
+  CaptureObject capture_so_far(const py::typing::Dict<py::int_, py::str>& names,
+                               const py::str& program) {
     auto capture = std::make_shared<Capture>();
     {
       const py::gil_scoped_release release;
@@ -119,6 +121,7 @@ class SessionObject {
       if (native_frames_) resolve_frames_of_stacks();
     }
     name_tracks(*capture, names);
+    name_process(*capture, program);
     resolve_python_stacks(*capture, holds_stacks_);
     return CaptureObject{std::move(capture)};
   }
@@ -177,6 +180,18 @@ class SessionObject {
     }
   }
 
+  // Keeps a name that is not the interpreter's: the program has set it, or embeds the interpreter.
+  static void name_process(Capture& capture, const py::str& program) {
+    const std::string& own = capture.process_name;
+    if (own.rfind("python", 0) != 0 && own.rfind("fastprof", 0) != 0) return;
+    std::string storage;
+    std::string_view bytes;
+    if (!name_bytes(program.ptr(), storage, bytes))
+      PyErr_Clear();
+    else if (!bytes.empty())
+      capture.process_name = bytes;
+  }
+
   void release_stacks() {
     if (std::exchange(holds_stacks_, false)) release_python_stacks(native_frames_);
   }
@@ -208,12 +223,14 @@ void register_session(py::module_& module) {
       .def("start", &SessionObject::start)
       .def("warm_up", &SessionObject::warm_up,
            "Fault in memory for 32 MB of records, or max_bytes if that is less.")
-      .def("stop", &SessionObject::stop, py::arg("thread_names"),
+      .def("stop", &SessionObject::stop, py::arg("thread_names"), py::arg("program") = "",
            "Stop and return the capture; later calls return the same one. thread_names: names by "
-           "kernel thread id, for threads without a name of their own. Raises StateError if the "
+           "kernel thread id, for threads without a name of their own. program: name of the "
+           "process; empty: the kernel's. Raises StateError if the "
            "session was never started.")
       .def(
           "capture_so_far", &SessionObject::capture_so_far, py::arg("thread_names"),
+          py::arg("program") = "",
           "Return a capture of what has been recorded so far, while recording goes on. Any thread. "
           "Raises StateError if the session does not run, spills or was drained.")
       .def("abandon", &SessionObject::abandon,

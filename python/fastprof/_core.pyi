@@ -114,6 +114,7 @@ __all__: list[str] = [
     "set_default_node_id",
     "set_sessions_variable",
     "set_thread_name",
+    "summed_calls",
     "task_steps_known",
     "thread_id",
     "throw_error",
@@ -534,7 +535,7 @@ class Session:
         Add the activities of a finished sink to the next stop(). errors.StateError if the session does not run.
         """
 
-    def capture_so_far(self, thread_names: dict[int, str]) -> Capture:
+    def capture_so_far(self, thread_names: dict[int, str], program: str = "") -> Capture:
         """
         Return a capture of what has been recorded so far, while recording goes on. Any thread. Raises StateError if the session does not run, spills or was drained.
         """
@@ -545,9 +546,9 @@ class Session:
         """
 
     def start(self) -> None: ...
-    def stop(self, thread_names: dict[int, str]) -> Capture:
+    def stop(self, thread_names: dict[int, str], program: str = "") -> Capture:
         """
-        Stop and return the capture; later calls return the same one. thread_names: names by kernel thread id, for threads without a name of their own. Raises StateError if the session was never started.
+        Stop and return the capture; later calls return the same one. thread_names: names by kernel thread id, for threads without a name of their own. program: name of the process; empty: the kernel's. Raises StateError if the session was never started.
         """
 
     def warm_up(self) -> None:
@@ -852,6 +853,7 @@ class PythonCalls:
         excluded_modules: collections.abc.Sequence[str] = [],
         c_calls: bool = True,
         max_depth: typing.SupportsInt | typing.SupportsIndex = 4294967295,
+        sum_frequent: bool = False,
         own_folder: str = "",
         library_folder: str = "",
     ) -> None: ...
@@ -1679,6 +1681,12 @@ def set_sessions_variable(variable: typing.Any) -> None:
 def set_thread_name(name: str) -> None:
     """
     Set the calling thread's name in captures that are read from now on.
+    """
+
+
+def summed_calls() -> list[tuple[str, int]]:
+    """
+    Return (name, number of calls) of the functions whose calls were counted instead of recorded. Only while the session runs.
     """
 
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/python/call_counts.hpp"
 #include "adapters/python/name_bytes.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 #include "fastprof/recorder/hot_path/site_macros.hpp"
@@ -38,10 +39,14 @@ constexpr Site module_call_site =
 constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
                                          RecordScope::FUNCTION, "<fastprof>", "", "", 0);
 
+constexpr Site import_inner_site =
+    make_site(SiteKind::range, category::python_call, RecordScope::FUNCTION, "<import>", "", "", 0);
+
 uint64_t g_call_generation = 0;
 Py_ssize_t g_readable_extra_index = PY_SSIZE_T_MAX;
 uint32_t g_max_call_depth = UINT32_MAX;
 bool g_c_calls = true;
+bool g_count_c_calls = false;
 
 namespace {
 
@@ -68,14 +73,36 @@ bool is_in(std::string_view file, const std::string& folder) noexcept {
   return !folder.empty() && begins_with(file, folder);
 }
 
+bool is_named(PyObject* code, const char* name) noexcept {
+  PyObject* own = reinterpret_cast<PyCodeObject*>(code)->co_name;
+  return PyUnicode_CompareWithASCIIString(own, name) == 0;
+}
+
+bool is_in_packages(std::string_view file) noexcept {
+  return file.find("site-packages") != std::string_view::npos ||
+         file.find("dist-packages") != std::string_view::npos;
+}
+
 // Returns whether the code belongs to the standard library. Module-level code does not count: it
 // may be the program that is run.
 bool is_library(std::string_view file, PyObject* code) noexcept {
   const bool inside =
-      begins_with(file, "<frozen ") ||
-      (is_in(file, folders().library) && file.find("site-packages") == std::string_view::npos);
-  PyObject* name = reinterpret_cast<PyCodeObject*>(code)->co_name;
-  return inside && PyUnicode_CompareWithASCIIString(name, "<module>") != 0;
+      begins_with(file, "<frozen ") || (is_in(file, folders().library) && !is_in_packages(file));
+  return inside && !is_named(code, "<module>");
+}
+
+constexpr std::string_view kImportlib = "<frozen importlib._bootstrap";
+
+// The kind of a function other than fastprof's.
+CodeKind kind_of(std::string_view file, PyObject* code) noexcept {
+  const bool of_import = begins_with(file, kImportlib);
+  if (of_import && is_named(code, "_find_and_load")) return CodeKind::import;
+  if (code == g_module_call) return CodeKind::module_call;
+  if (!filter().sum_frequent) return is_library(file, code) ? CodeKind::library : CodeKind::plain;
+  if (of_import) return CodeKind::import_machinery;
+  if (!is_in_packages(file) && !is_in(file, folders().library) && !begins_with(file, "<frozen "))
+    return CodeKind::counted;
+  return is_named(code, "<module>") ? CodeKind::counted_module : CodeKind::counted_installed;
 }
 
 bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) {
@@ -196,7 +223,9 @@ bool prepare_code_infos() {
 
 void renew_call_sites(CallFilter wanted, CodeFolders of_code) {
   g_max_call_depth = wanted.max_depth;
-  g_c_calls = wanted.c_calls;
+  g_c_calls = wanted.c_calls && !wanted.sum_frequent;
+  g_count_c_calls = wanted.c_calls && wanted.sum_frequent;
+  forget_call_counts();
   filter() = std::move(wanted);
   folders() = std::move(of_code);
   ++g_call_generation;
@@ -237,11 +266,27 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
     info->kind = CodeKind::own;
     return info;
   }
-  if (is_library(file, code)) info->kind = CodeKind::library;
-  if (!is_wanted(file, globals)) return info;
-  if (code == g_module_call) info->kind = CodeKind::module_call;
+  info->kind = kind_of(file, code);
+  if (!is_wanted(file, globals)) {
+    if (info->kind == CodeKind::module_call) info->kind = CodeKind::plain;
+    return info;
+  }
   info->site = site_like(python_call_site, name);
   return info;
+}
+
+const Site* site_of_import(PyObject* name) noexcept {
+  std::string storage;
+  std::string_view bytes;
+  try {
+    if (name == nullptr || !PyUnicode_Check(name) || !name_bytes(name, storage, bytes)) {
+      PyErr_Clear();
+      return nullptr;
+    }
+    return site_like(python_call_site, "import " + std::string(bytes));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 const Site* enclosing_site_of(PyObject* code) {

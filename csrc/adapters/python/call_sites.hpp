@@ -28,11 +28,15 @@ struct CallFilter {
   std::vector<std::string> excluded_modules;  // with their submodules; override `modules`
   bool c_calls = true;                        // calls of functions written in C
   uint32_t max_depth = UINT32_MAX;            // calls nested deeper are not recorded
+  // Count calls of functions that are called very often instead of recording them
+  // (call_counts.hpp), and record of the imports of installed packages only which they are.
+  bool sum_frequent = false;
 
   bool operator==(const CallFilter& other) const {
     return files == other.files && excluded_files == other.excluded_files &&
            modules == other.modules && excluded_modules == other.excluded_modules &&
-           c_calls == other.c_calls && max_depth == other.max_depth;
+           c_calls == other.c_calls && max_depth == other.max_depth &&
+           sum_frequent == other.sum_frequent;
   }
 };
 
@@ -46,11 +50,21 @@ extern const Site module_call_site;  // of torch.nn.Module objects
 // are not recorded either.
 extern const Site own_call_site;
 
+// Marks a call made by the import of an installed package, with CallFilter::sum_frequent: it is not
+// recorded.
+extern const Site import_inner_site;
+
 enum class CodeKind : uint8_t {
   plain,
   own,          // fastprof's: not recorded, nor are the C functions that it calls
   module_call,  // torch.nn.Module.__call__: named after the module that is called
   library,      // the standard library's: not recorded if fastprof's own code calls it
+  import,       // importlib's function that imports a module: named "import MODULE"
+  // With CallFilter::sum_frequent, in place of plain and library:
+  counted,            // the program's own
+  counted_installed,  // functions of the standard library and of installed packages
+  counted_module,     // their modules' own code
+  import_machinery,   // importlib's functions
 };
 
 // The site of a code object's calls. Freed with the code object.
@@ -80,7 +94,8 @@ const CallFilter& call_filter() noexcept;
 
 // Copies of the filter's members that every call reads.
 extern uint32_t g_max_call_depth;
-extern bool g_c_calls;
+extern bool g_c_calls;        // record them all
+extern bool g_count_c_calls;  // record them as count_call() decides
 
 // Sets the code object of torch.nn.Module.__call__; null: none. Takes a reference.
 void set_module_call(PyObject* code);
@@ -116,6 +131,10 @@ FASTPROF_ALWAYS_INLINE const CodeInfo* known_info_of_code(PyObject* code) {
 
 // Returns the site of a call that was on the stack when tracing began; null: not recorded.
 const Site* enclosing_site_of(PyObject* code);
+
+// Returns the site of the import of a module: "import torch.nn". name: its name, a str; null
+// without one.
+const Site* site_of_import(PyObject* name) noexcept;
 
 // A callable written in C, as seen at a call.
 struct CFunction {

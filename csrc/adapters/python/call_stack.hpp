@@ -38,6 +38,14 @@ class CallStack {
   CallEntry& innermost() const noexcept { return top_[-1]; }
   // Whether the innermost call is one of fastprof's own code.
   bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
+  // Whether the innermost call was pushed by begin_marked() with the mark of imports.
+  bool is_in_import() const noexcept { return !empty() && innermost().site == &import_inner_site; }
+
+  // Pushes a call that is not recorded and has a mark for its site. Own thread.
+  void begin_marked(const void* key, const Site* mark) noexcept {
+    begin(key, nullptr);
+    if (!empty() && innermost().key == key) innermost().site = mark;
+  }
 
   // Pushes a call. It is recorded if a session requests calls and `site` is not null. Own thread.
   // The uncommon cases are tail calls, so that the common one saves no registers.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/call_counts.hpp"
 #include "adapters/python/frames.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -56,6 +57,49 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
     throw;
   }
   return problems;
+}
+
+void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info) noexcept {
+  const bool installed = info->kind == CodeKind::counted_installed;
+  const bool machinery = info->kind == CodeKind::import_machinery;
+  if ((installed || machinery) && calls.is_in_own_code()) {
+    calls.begin_marked(code, &own_call_site);
+  } else if (machinery || (info->kind != CodeKind::counted && calls.is_in_import())) {
+    calls.begin_marked(code, &import_inner_site);
+  } else {
+    const bool recorded =
+        info->site != nullptr && calls.depth() < g_max_call_depth && count_call(info->site);
+    calls.begin(code, recorded ? info->site : nullptr);
+  }
+}
+
+void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name) noexcept {
+  if (calls.is_in_own_code()) {
+    calls.begin_marked(code, &own_call_site);
+    return;
+  }
+  const Site* site = info->site;
+  if (site != nullptr) {
+    if (const Site* named = site_of_import(name)) site = named;
+    if (calls.depth() >= g_max_call_depth) site = nullptr;
+  }
+  if (!call_filter().sum_frequent) {
+    calls.begin(code, site);
+    return;
+  }
+  calls.begin(code, site != nullptr && count_call(site) ? site : nullptr);
+  // Its end ends this one, too: what the function itself calls is not recorded.
+  calls.begin_marked(&import_inner_site, &import_inner_site);
+}
+
+void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site) noexcept {
+  if (calls.is_in_import()) {  // such as exec(), which runs a module's code
+    calls.begin_marked(method, &import_inner_site);
+    return;
+  }
+  const bool recorded = site != nullptr && site != &own_call_site && !calls.is_in_own_code() &&
+                        calls.depth() < g_max_call_depth && count_call(site);
+  calls.begin(method, recorded ? site : nullptr);
 }
 
 void look_for_modules() {

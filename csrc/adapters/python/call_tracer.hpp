@@ -62,6 +62,13 @@ void add_frames_of(PyThreadState* thread, CallStack& calls);
 // Records the calls that have been on a thread's stack since the start.
 void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept;
 
+// Begins a call with CallFilter::sum_frequent. info: of a kind from CodeKind::counted on.
+void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info) noexcept;
+// Begins the call of importlib that imports a module. name: its first argument.
+void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name) noexcept;
+// Begins the call of a function written in C with CallFilter::sum_frequent. site: null if unknown.
+void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site) noexcept;
+
 // The uncommon cases of begin_python_call(): the first call of a function, calls of torch.nn.Module
 // objects, calls in fastprof's own code, and what that calls of the standard library.
 template <class Globals, class FirstArgument>
@@ -71,8 +78,15 @@ FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals glo
   const CodeInfo* info = make_code_info(code, globals());
   const Site* site = info->site;
   if (info->kind == CodeKind::own || (info->kind == CodeKind::library && calls.is_in_own_code())) {
-    calls.begin(code, nullptr);
-    if (!calls.empty() && calls.innermost().key == code) calls.innermost().site = &own_call_site;
+    calls.begin_marked(code, &own_call_site);
+    return;
+  }
+  if (info->kind == CodeKind::import) {
+    begin_import(calls, code, info, first_argument());
+    return;
+  }
+  if (info->kind >= CodeKind::counted) {
+    begin_counted_call(calls, code, info);
     return;
   }
   PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
@@ -95,6 +109,8 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
                           (info->kind == CodeKind::library && !calls.is_in_own_code()));
   if (FASTPROF_LIKELY(known))
     calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : info->site);
+  else if (info != nullptr && info->kind >= CodeKind::counted)
+    begin_counted_call(calls, code, info);
   else
     begin_rare_call(calls, code, globals, first_argument);
 }
@@ -113,6 +129,11 @@ FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* me
                                          Function function) noexcept {
   const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth || calls.is_in_own_code();
   const Site* site = nullptr;
+  if (FASTPROF_UNLIKELY(hidden && g_count_c_calls)) {
+    site = recent_site_of(method);
+    begin_counted_c_call(calls, method, site != nullptr ? site : site_of_c_function(function()));
+    return;
+  }
   if (FASTPROF_LIKELY(!hidden)) {
     site = recent_site_of(method);
     if (FASTPROF_UNLIKELY(site == nullptr)) {

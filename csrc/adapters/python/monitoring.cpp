@@ -340,7 +340,7 @@ std::string install_hooks() {
   long events = 0;
   bool done = true;
   for (const EventCallback& one : kCallbacks)
-    if (g_c_calls || !one.of_c) done = done && register_callback(module, tool, one, true, events);
+    if (g_c_calls || g_count_c_calls || !one.of_c) done = done && register_callback(module, tool, one, true, events);
   done = done && call_method(module, "set_events", "il", tool, events);
   Py_DECREF(module);
   if (!done) {

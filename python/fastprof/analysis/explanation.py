@@ -24,6 +24,7 @@ from fastprof.analysis.waits import Wait, find_waits, meanwhile
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
+from fastprof.model.call_origins import call_origins
 
 __all__ = ["Claim", "Explanation", "explain"]
 
@@ -33,6 +34,10 @@ _SLOW = 1.5  # multiple of the median duration from which a step is slow
 _CHANGE = 0.2  # relative difference of the medians of the first and last third of the steps
 _MOST_OF_EXCESS = 0.3  # share of a slow step's excess from which a name is given as its reason
 _WAIT = 0.05  # share of the steps' time from which a wait is claimed
+# Share and time of the recording from which imports are listed.
+_IMPORTS, _IMPORTS_NS = 0.02, 5_000_000
+# Time of imports, and its ratio to that of the program, from which they are a finding.
+_SLOW_IMPORTS, _SLOW_IMPORTS_NS = 0.5, 200_000_000
 _GAIN = 0.01  # share of the steps' time from which an anti-pattern's gain is claimed
 
 
@@ -61,6 +66,7 @@ class Explanation:
     slowest: list[Claim]
     anti_patterns: list[dict[str, Any]]
     first: Claim | None
+    imports: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -72,7 +78,12 @@ class Explanation:
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
         ]
-        return found
+        return found + [(c.text, c.rows) for c in self._slow_imports]
+
+    @property
+    def _slow_imports(self) -> list[Claim]:
+        least = max(_SLOW_IMPORTS * self.total_ns, _SLOW_IMPORTS_NS)
+        return [claim for claim in self.imports if claim.ns >= least]
 
     def text(self) -> str:
         """Return one page of text. Paths of calls are relative to the working directory or to installed packages."""
@@ -80,11 +91,13 @@ class Explanation:
             f"{counted(self.steps, 'step')}, median {_time(self.median_step_ns)}"
             if self.steps
             else f"no steps; the whole recording took {_time(self.total_ns)}"
+            + (", without imports" if self.imports else "")
         ]
         parts: tuple[tuple[str, Sequence[str]], ...] = (
             ("Where the time went (self time)", [c.text for c in self.where]),
             ("By module (self time)", [c.text for c in self.modules]),
             ("By category (self time)", [c.text for c in self.categories]),
+            ("Imports", [c.text for c in self.imports]),
             ("Memory", [c.text for c in self.memory]),
             ("Waits", [c.text for c in self.waits]),
             ("What changed over the steps", [c.text for c in self.changed]),
@@ -95,16 +108,19 @@ class Explanation:
         for title, texts in parts:
             if texts:
                 lines += ["", title, *(f"  {text}" for text in texts)]
-        if not (self.waits or self.changed or self.slowest or self.anti_patterns):
+        if not self.findings():
             lines += ["", "Nothing unusual was found."]
         return shorten_paths("\n".join(lines))
 
 
-def explain(prof: Any, *, step: str | None = None, breakdown: bool = True) -> Explanation:
+def explain(
+    prof: Any, *, step: str | None = None, breakdown: bool = True, my_code: bool = False
+) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
     step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. breakdown: False finds
-    only what is unusual, without where the time went and memory. Raises errors.ValueError if no range has the
+    only what is unusual, without where the time went and memory. my_code: where the time went lists only the
+    program's own calls; the time of others is their callers'. Raises errors.ValueError if no range has the
     name `step`. Any thread.
 
         print(fastprof.analysis.explain(prof).text())
@@ -128,16 +144,28 @@ def explain(prof: Any, *, step: str | None = None, breakdown: bool = True) -> Ex
         steps=len(times.rows),
         median_step_ns=int(np.median(times.duration)),
         total_ns=total,
-        where=_where(times, total) if breakdown else [],
+        where=_where(_own_times(rows, step) if my_code else times, total) if breakdown else [],
         modules=_shares(times, by_module(times), total) if breakdown else [],
         categories=_shares(times, by_category(times), total) if breakdown else [],
         memory=memory_claims(prof, times) if breakdown else [],
         waits=waits,
         changed=_changed(times),
         slowest=slowest,
+        imports=_imports(rows),
         anti_patterns=patterns,
         first=_first(waits, found_waits, patterns, slowest, total),
     )
+
+
+def _imports(rows: NamedRows) -> list[Claim]:
+    found = rows.imports
+    span_ns = int(rows.table.t1_ns - rows.table.t0_ns)
+    if found.total_ns < max(_IMPORTS * span_ns, _IMPORTS_NS):
+        return []
+    longest = np.flatnonzero(rows.is_import)
+    longest = longest[np.argsort(rows.start[longest] - rows.end[longest], kind="stable")]
+    text = f"imports took {found.text()} ({100 * found.total_ns / max(span_ns, 1):.1f} % of the recording)"
+    return [Claim(text, found.total_ns, _table_rows(rows, longest))]
 
 
 def _time(ns: float) -> str:
@@ -157,6 +185,10 @@ def _wait_text(wait: Wait, total: int) -> str:
     share = 100 * wait.ns / max(total, 1)
     text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {counted(len(wait.rows), 'call')}"
     return text + (f"; meanwhile {wait.meanwhile}" if wait.meanwhile else "")
+
+
+def _own_times(rows: NamedRows, step: str | None) -> StepTimes:
+    return StepTimes(rows.without(np.isin(call_origins(rows.table), ("c", "installed"))), step)
 
 
 def _where(times: StepTimes, total: int) -> list[Claim]:

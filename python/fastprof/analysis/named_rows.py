@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.traversal import NO_LOCATION
+from fastprof.model.imports import Imports
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -27,12 +28,22 @@ class NamedRows:
 
     Columns, one element per event: start, end, self_ns: begin, end and self time, int64 ns; name_id: index into
     `names`; thread: id of the track; parent: number of the enclosing event, -1 for none.
+
+    imports: those of the table. What ran inside of an import is left out, so that the import has its time;
+    is_import: mask of the imports that remain.
     """
 
-    def __init__(self, table: EventTable) -> None:
+    def __init__(self, table: EventTable, left_out: Array | None = None) -> None:
         full = EventTree.of(table)
         self.table = table
-        self.tree = full if full.on_cpu is None else full.without(~full.on_cpu)
+        self.imports = Imports(table)
+        hidden = None if full.on_cpu is None else ~full.on_cpu
+        inside = self.imports.inside if left_out is None else self.imports.inside | left_out
+        if self.imports or left_out is not None:
+            inside = full.take(inside)
+            hidden = inside if hidden is None else hidden | inside
+        self.tree = full if hidden is None else full.without(hidden)
+        self.is_import: Array = self.tree.take(self.imports.rows)
         self.start: Array = self.tree.take(table.start_ns)
         self.end: Array = self.tree.take(table.end_ns)
         self.name_id: Array = self.tree.take(table.name_id)
@@ -42,6 +53,10 @@ class NamedRows:
 
     def __len__(self) -> int:
         return len(self.tree)
+
+    def without(self, left_out: Array) -> NamedRows:
+        """Return the rows without some, by table row; their time is that of what encloses them."""
+        return NamedRows(self.table, left_out)
 
     @cached_property
     def self_ns(self) -> Array:

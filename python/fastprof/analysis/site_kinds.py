@@ -7,6 +7,7 @@ import re
 
 from fastprof.analysis.blocking_calls import is_blocking_call
 from fastprof.base.short_paths import is_installed
+from fastprof.model.call_origins import is_import
 from fastprof.model.sites import SiteTable
 
 __all__ = ["KINDS", "call_kind", "site_kinds"]
@@ -28,7 +29,7 @@ def call_kind(name: str) -> int:
     """Return the index in KINDS of a call, by its name in PyTorch's form: "/srv/u/train.py(12): step". Any thread."""
     if is_blocking_call(name):
         return _WAIT
-    if _IMPORTS.fullmatch(name):
+    if is_import(name) or _IMPORTS.fullmatch(name):
         return _IMPORT
     found = _CALL.fullmatch(name)
     if found is None or name.startswith("<built-in "):

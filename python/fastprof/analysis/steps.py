@@ -26,7 +26,7 @@ class StepTimes:
     """Steps are rows named "ProfilerStep#N", or `step` if given; without any, the whole recording is one step.
 
     rows: the steps' rows, by start; empty if there are none. start, end: their times, int64 ns. thread: of the
-    steps; without steps, the thread with the longest outermost ranges.
+    steps; without steps, the thread with the longest outermost ranges. Without steps, imports do not count.
     """
 
     def __init__(self, events: NamedRows, step: str | None = None) -> None:
@@ -56,7 +56,15 @@ class StepTimes:
     def duration(self) -> Array:
         """Duration of each step, int64 ns."""
         length: Array = self.end - self.start
+        if not len(self.rows):
+            length = length - self.imports_ns
         return length
+
+    @cached_property
+    def imports_ns(self) -> int:
+        """Time of imports on the steps' thread."""
+        chosen = self.events.is_import & (self.events.thread == self.thread)
+        return int((self.events.end - self.events.start)[chosen].sum())
 
     @cached_property
     def step_of(self) -> Array:
@@ -64,6 +72,8 @@ class StepTimes:
         number = np.searchsorted(self.start, self.events.start, side="right") - 1
         inside = (number >= 0) & (self.events.thread == self.thread)
         inside &= self.events.start < self.end[np.maximum(number, 0)]
+        if not len(self.rows):
+            inside &= ~self.events.is_import
         return np.where(inside, number, -1)
 
     @cached_property

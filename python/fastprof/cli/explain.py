@@ -26,9 +26,8 @@ events behind it.
 
 --live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder
 or zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments.
-Calls of Python and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops
-only); no trace is written. The explanation goes to stderr, or to the file of -o. The exit code is the
-program's.
+Calls and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops only);
+no trace is written. The explanation goes to stderr, or to the file of -o. The exit code is the program's.
 
 examples:
   fastprof explain train.trace.json
@@ -59,6 +58,9 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "-o", "--output", metavar="PATH", help="write the explanation to a file instead"
+    )
+    parser.add_argument(
+        "--my-code", action="store_true", help="list only calls of the program's own files"
     )
     add_reading_options(parser)
     add_recording_options(parser)
@@ -91,9 +93,7 @@ def explain_command(options: argparse.Namespace) -> int:
 def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
     from fastprof import _ExperimentalConfig, profile
 
-    arguments = recording_arguments(options)
-    if arguments["python_calls"] is None:
-        arguments["python_calls"] = True
+    arguments = recording_arguments(options, calls_by_default=True)
     profiler = profile(
         **arguments, experimental_config=_ExperimentalConfig(record_python_gc_info=True)
     )
@@ -118,7 +118,7 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
 def _text(source: Any, options: argparse.Namespace) -> str:
     from fastprof.analysis.explanation import explain
 
-    found = explain(source, step=options.step)
+    found = explain(source, step=options.step, my_code=options.my_code)
     return json.dumps(found.to_dict(), indent=1) if options.json else found.text()
 
 

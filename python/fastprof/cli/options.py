@@ -9,6 +9,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.cli.calls_text import add_call_options
 from fastprof.cli.parser import CommandParser, suggestion
 from fastprof.cli.screen import Screen
 
@@ -68,6 +69,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--time-unit", choices=("s", "ms", "us"), help="unit of all times (default: by magnitude)"
     )
+    add_call_options(group)
 
 
 def check_table_options(options: argparse.Namespace) -> None:

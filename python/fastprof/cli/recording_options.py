@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
@@ -20,7 +22,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     recording.add_argument(
         "--calls",
         action=argparse.BooleanOptionalAction,
-        help="record every call of a Python function, and print a table by function",
+        help="record every call of a function (default: all but those of functions that are called very"
+        " often, whose calls are summed into their callers); --no-calls: none",
     )
     recording.add_argument(
         "--min-duration",
@@ -93,9 +96,12 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     return recording
 
 
-def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
+def recording_arguments(
+    options: argparse.Namespace, *, calls_by_default: bool = False
+) -> dict[str, Any]:
     """Return the options as arguments of profile(), without all_threads.
 
+    calls_by_default: without --calls, --no-calls or --with-stack, record calls with a bound on their number.
     Raises errors.ValueError if an option is invalid or contradicts another.
     """
     if options.max_mb < 0:
@@ -114,21 +120,33 @@ def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "overflow": options.overflow,
         "spill_folder": options.spill_folder,
         "counters": options.counter,
-        "python_calls": _calls(options),
+        "python_calls": _calls(options, calls_by_default),
         "follow_children": options.follow,
     }
 
 
-def _calls(options: argparse.Namespace) -> bool | CallFilter | None:
+def _calls(options: argparse.Namespace, by_default: bool) -> bool | CallFilter | None:
     """Return the value of profile(python_calls=...): which calls are recorded."""
     calls: bool | None = options.calls
     with_stack = options.with_stack or options.native
-    if not options.min_duration:
-        return calls
-    if calls is False or (calls is None and not with_stack):
+    bounded = by_default and calls is None and not with_stack
+    traced = bool(calls) or (calls is None and (with_stack or bounded))
+    if options.min_duration and not traced:
         raise errors.ValueError(
             "--min-duration applies to calls, and none are recorded. Add --calls."
         )
+    own = _own_start() if traced else ()
+    if not (bounded or own or options.min_duration):
+        return calls
     from fastprof.record.python_calls import CallFilter
 
-    return CallFilter(min_duration_us=options.min_duration)
+    return CallFilter(exclude_files=own, min_duration_us=options.min_duration, sum_frequent=bounded)
+
+
+def _own_start() -> tuple[str, ...]:
+    """Return the files whose code started the command `fastprof`; () in a notebook."""
+    script = os.path.abspath(sys.argv[0])
+    names = (os.path.basename(script), os.path.basename(os.path.dirname(script)))
+    if names[0].startswith("fastprof") or names == ("__main__.py", "fastprof"):
+        return (script, "<frozen runpy>")
+    return ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.cli.calls_text import notes_on_calls, shown_calls
 from fastprof.cli.html import add_html_options, html_path, write_report
 from fastprof.cli.options import (
     Subparsers,
@@ -24,6 +25,7 @@ from fastprof.cli.options import (
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
 from fastprof.cli.summary_lines import summary_lines
+from fastprof.model.imports import own_code
 
 __all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
 
@@ -131,7 +133,7 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
 
     screen = Screen.of(sys.stdout)
     with paged(options.pager):
-        _print_report(table, list_of(table), options, notes, screen)
+        _print_report(table, list_of(shown_calls(table, options)), options, notes, screen)
 
 
 def _print_report(
@@ -149,10 +151,11 @@ def _print_report(
         print(screen.line(line))
     print(text if text else "the trace contains no ranges")
     if not (options.tree or options.flame or options.memory):
-        for line in summary_lines(table):
+        for line in (*notes_on_calls(table), *summary_lines(table)):
             print(screen.line(line))
     if options.html:
-        write_report(table, options.html, options, notes)
+        shown = own_code(table) if options.my_code else table
+        write_report(shown, options.html, options, notes)
     if not (options.csv or options.json):
         return
     averages = events.key_averages(

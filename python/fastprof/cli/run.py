@@ -10,6 +10,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.cli.calls_text import calls_lines
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.html import add_page_options, open_report
 from fastprof.cli.options import (
@@ -38,9 +39,9 @@ PROGRAM is a script, a folder or zip file with a __main__.py (such as .), -m MOD
 (standard input).
 
 What is recorded: the whole run as one range; every range, mark and counter of the program
-(fastprof.record_function) and of annotated libraries; PyTorch's ops; with --calls, every call of a
-function; on all threads; with --follow, in the processes that the program starts, too. If the program
-exits (sys.exit) before it enters a range, as with its own --help, no trace is written.
+(fastprof.record_function) and of annotated libraries; PyTorch's ops; calls of functions, those of very
+frequent ones only with --calls; on all threads; with --follow, in the processes that the program starts,
+too. If the program exits at once, as with its own --help, no trace is written.
 
 examples:
   fastprof run train.py --epochs 3
@@ -55,8 +56,9 @@ examples:
 {format_help()}"""
 
 
-# A program that exits within this time without having entered a range gets no table: it printed its help.
-_AT_ONCE_S = 2.0
+# A program that exits within this time without having entered a range gets no table; within the second one,
+# if it exits in its parser of options: it printed its help.
+_AT_ONCE_S, _USAGE_S = 0.05, 2.0
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -114,7 +116,8 @@ def run(options: argparse.Namespace) -> int:
     outputs = _outputs(options, call)
     if not options.no_table:
         check_table_options(options)
-    profiler = profile(**recording_arguments(options), all_threads=not options.this_thread)
+    arguments = recording_arguments(options, calls_by_default=True)
+    profiler = profile(**arguments, all_threads=not options.this_thread)
     if options.nvtx:
         receive_nvtx()
     if options.itt:
@@ -161,17 +164,21 @@ def _report(
     raised: BaseException | None,
 ) -> int:
     """Write the files and print the table; return 1 if something could not be written."""
-    nothing = _only_the_run(profiler)
+    has_calls = _has_calls(profiler)
+    only_the_run = _only_the_run(profiler)
     exited = isinstance(raised, SystemExit)
-    if nothing and exited and _run_time_s(profiler) < _AT_ONCE_S:
+    usage = _printed_usage(raised) or not has_calls
+    if only_the_run and exited and _run_time_s(profiler) < (_USAGE_S if usage else _AT_ONCE_S):
         # The program printed its --help or a usage error: print nothing else.
         return 0
+    nothing = only_the_run and not has_calls
     failed = 0
     wrote: list[str] = []
     pages: list[str] = []
     if not (nothing and (exited or (options.output is None and not _wants_html(options)))):
         for wanted, asked in outputs:
             details = {"title": options.program.label, "sources": not options.no_source}
+            details["my_code"] = options.my_code
             path, kind, problem = keep(profiler, wanted, asked, start_folder, details)
             failed = failed or problem
             if path:
@@ -181,11 +188,7 @@ def _report(
                 pages.append(path)
     if not options.no_table:
         try:
-            screen = Screen.of(sys.stderr)
-            print_message(table_text(profiler.events(), options, screen, calls=False))
-            if options.calls and "python_calls" not in profiler.missing:
-                calls = profiler.python_calls().table(row_limit=options.row_limit)
-                print_message("\n".join(map(screen.line, calls.split("\n"))))
+            _print_tables(profiler, options, has_calls)
         except Exception as error:
             print_message(f"fastprof: error: cannot print the table: {error!r}")
             failed = 1
@@ -208,11 +211,38 @@ def _report_processes(profiler: Any) -> None:
         print_message(f"Not recorded: {profiler.missing['follow_children']}")
 
 
+def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -> None:
+    screen = Screen.of(sys.stderr)
+    if not (has_calls and _only_the_run(profiler)):  # one line, 100 %
+        print_message(table_text(profiler.events(), options, screen, calls=False))
+    if not has_calls:
+        return
+    table = profiler.event_table
+    print_message("\n".join(calls_lines(table, options, screen)))
+
+
+def _has_calls(profiler: Any) -> bool:
+    try:
+        return bool(profiler.event_table.column("is_python_function").any())
+    except Exception:
+        return False
+
+
+def _printed_usage(raised: BaseException | None) -> bool:
+    """Return whether the program exited in a parser of command lines, as with its own --help."""
+    at = None if raised is None else raised.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    file = "" if at is None else at.tb_frame.f_code.co_filename
+    return os.path.basename(file) in ("argparse.py", "optparse.py")
+
+
 def _only_the_run(profiler: Any) -> bool:
-    """Return whether nothing but the range around the whole run was recorded."""
+    """Return whether nothing but the range around the whole run was recorded, apart from calls."""
     try:
         table = profiler.event_table
-        return len(table) <= 1 and not table.dropped
+        calls = table.column("is_python_function")
+        return int((~calls).sum()) <= 1 and not table.dropped
     except Exception:
         return False  # keep() then writes what it can
 

@@ -20,7 +20,7 @@ from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollect
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, report_missing
-from fastprof.profiler.recovery import process_facts
+from fastprof.profiler.recovery import process_facts, program_name
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
 from fastprof.record.thread_starts import FollowedWork
@@ -238,7 +238,7 @@ class Recording:
 
         Raises errors.StateError if the recording is not running, or with overflow="spill".
         """
-        capture = self._session.capture_so_far(_thread_names())
+        capture = self._session.capture_so_far(_thread_names(), program_name())
         now_ns = _core.now_ns()
         pauses = [(a, now_ns if b is None else b) for a, b in self._pauses]
         return Result(capture, self._options, metadata, pauses)
@@ -254,13 +254,15 @@ class Recording:
             if self._session.running:
                 self._devices.end(self._session)
             try:
-                capture = self._session.stop(_thread_names())
+                capture = self._session.stop(_thread_names(), program_name())
             finally:
                 self._stop_observing()
             self._report_spill_error()
             if problem := self._session.backing_problem:
                 report_missing(self._options, "backing_file", problem)
             pauses = [(a, b) for a, b in self._pauses]
+            if self._calls is not None and self._calls.summed:
+                metadata = {**metadata, "summed_calls": self._calls.summed}
             if self._children is not None:
                 capture, processes = self._children.merged_with(capture)
                 metadata = {**metadata, "processes": processes}

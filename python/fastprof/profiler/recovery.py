@@ -13,7 +13,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["process_facts", "recover"]
+__all__ = ["process_facts", "program_name", "recover"]
 
 
 def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
@@ -70,6 +70,14 @@ def _folder(path: str | os.PathLike[str], max_bytes: int) -> tuple[_core.Capture
     processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
     metadata = {"format": "backing files", "processes": processes, "problems": problems}
     return merge_processes(shards, unix_offset_ns=offset), metadata
+
+
+def program_name() -> str:
+    """Return the name of the program that Python runs: its file's, or that of its folder; "" if unknown."""
+    argv = getattr(sys, "argv", None)
+    path = str(argv[0]) if argv else ""
+    folder, name = os.path.split(path)
+    return os.path.basename(folder) or name if name == "__main__.py" else name
 
 
 def process_facts() -> list[tuple[str, str]]:

@@ -172,19 +172,32 @@ class ProfileResults(MemoryResults):
         self._finished_results()[-1].write_perfetto_trace(path)
 
     def export_html(
-        self, path: str | os.PathLike[str], *, title: str = "", sources: bool = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "",
+        sources: bool = True,
+        my_code: bool = False,
     ) -> None:
         """Write the last recording as one HTML page: timeline, flame graph, table, source and more.
 
         The page needs no network. title: heading of the page; default: the name of the process. sources:
-        embed the text of the source files that the recording names. Raises errors.ValueError unless `path`
+        embed the text of the source files that the recording names. my_code: leave out calls of functions in
+        C and of installed packages; their time is their callers'. Raises errors.ValueError unless `path`
         ends in .html (or .html.gz), errors.IoError if it cannot be written.
 
             prof.export_html("train.html")
         """
         from fastprof.report.export import export_html
 
-        export_html(self._finished_results()[-1].events, path, **self._page_options(title, sources))
+        result = self._finished_results()[-1]
+        events = result.events
+        if my_code:
+            from fastprof.model.imports import own_code
+            from fastprof.profiler.recording import event_list
+
+            events = event_list(own_code(result.table), result.options)
+        export_html(events, path, **self._page_options(title, sources))
 
     def _html_page(self, title: str = "", sources: bool = True) -> bytes:
         """Return the page that export_html() writes."""

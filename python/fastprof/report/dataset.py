@@ -16,6 +16,7 @@ from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.analysis.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
+from fastprof.model.imports import Imports
 from fastprof.model.table import EventTable
 from fastprof.report.details import (
     add_columns,
@@ -70,6 +71,9 @@ def make_dataset(
         listed = EventList.from_table(events.to_table())
         tree = listed.event_tree
         assert tree is not None
+    imports = Imports(tree.table)
+    if imports.details.any():
+        tree = tree.without(tree.take(imports.details))
     rows = arrange(tree)
     table = rows.table
     strings = Strings()
@@ -116,6 +120,7 @@ def make_dataset(
         "process": bounded(table.process_name, 200),
         "processes": _processes(table),
         "kinds": KINDS,
+        "imports": imports.text(),
         "lanes": lanes,
         "sites": sites,
         "marks": marks,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.model.call_origins import is_import
 from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.sites import SHORTER_CALLS
 from fastprof.model.table import EventFlag, EventTable
@@ -258,8 +259,8 @@ class PythonCallStats:
 
         export_speedscope(self.calls_table(), path, self._table.process_name or "fastprof")
 
-    def table(self, sort_by: str = "own_ns", row_limit: int = 30) -> str:
-        """Return a text table, like cProfile's. row_limit: -1 for all rows.
+    def table(self, sort_by: str = "own_ns", row_limit: int = 30, *, imports: bool = True) -> str:
+        """Return a text table, like cProfile's. row_limit: -1 for all rows. imports: list imports, too.
 
         sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
         """
@@ -268,6 +269,8 @@ class PythonCallStats:
                 f"cannot sort calls by {sort_by!r}. Use one of {', '.join(_SORT_KEYS)}."
             )
         rows = self.functions
+        if not imports:
+            rows = [f for f in rows if not (f.file == "~" and is_import(f.function))]
         if sort_by == "function":
             rows = sorted(rows, key=lambda f: (f.file, f.line, f.function))
         else:

@@ -147,12 +147,12 @@ def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
             result = fastprof_(folder, "run", *output, *words)
             assert result.returncode == plain.returncode
             assert (result.stdout, result.stderr) == (plain.stdout, plain.stderr)
-    result = fastprof_(folder, "run", "plain.py")
+    result = fastprof_(folder, "run", "--no-calls", "plain.py")
     assert result.returncode == 0
     assert b"the program entered no range" in result.stderr
     assert b"record_function" in result.stderr and b"no trace was written" in result.stderr
     assert sorted(folder.iterdir()) == sorted([*before, folder / "help.py"])
-    assert fastprof_(folder, "run", "-o", "t.json", "plain.py").returncode == 0
+    assert fastprof_(folder, "run", "--no-calls", "-o", "t.json", "plain.py").returncode == 0
     assert len(fastprof.load(folder / "t.json")) == 1
 
 
@@ -182,7 +182,7 @@ def test_a_full_disk_loses_nothing(folder: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 
-    result = fastprof_(folder, "run", "-o", "t.json", "many.py", preexec_fn=limit)
+    result = fastprof_(folder, "run", "--no-calls", "-o", "t.json", "many.py", preexec_fn=limit)
     assert result.returncode == 1 and b"File too large" in result.stderr
     path = kept_file(result.stderr)
     assert path.suffix == ".fastprof" and len(fastprof.load(path)) == 1001

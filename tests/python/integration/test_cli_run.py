@@ -35,8 +35,10 @@ def start(
 
 
 def names(folder: Path) -> list[str]:
+    """Return the names of the recorded ranges."""
     table = fastprof.load(folder / "t.fastprof")
-    return sorted(table.name(row) for row in range(len(table)))
+    calls = table.column("is_python_function")
+    return sorted(table.name(row) for row in range(len(table)) if not calls[row])
 
 
 ENVIRONMENT = """

@@ -89,6 +89,7 @@ def test_the_native_part_gets_the_filter_and_the_folders_of_ours_and_the_library
         "excluded_modules": ["d"],
         "c_calls": False,
         "max_depth": 7,
+        "sum_frequent": False,
         "own_folder": own,
         "library_folder": os.path.dirname(os.__file__) + os.sep,
     }

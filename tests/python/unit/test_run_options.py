@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "overflow": "drop_newest",
     "spill_folder": None,
     "counters": [],
-    "python_calls": None,
+    "python_calls": fastprof.CallFilter(sum_frequent=True),
     "native": False,
     "follow_children": False,
     "python_memory": False,
@@ -56,7 +56,7 @@ DEFAULTS: dict[str, Any] = {
         (["--calls"], {"python_calls": True}),
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--follow"], {"follow_children": True}),
-        (["--native"], {"with_stack": True, "native": True}),
+        (["--native"], {"with_stack": True, "native": True, "python_calls": None}),
         (
             ["--calls", "--min-duration", "50"],
             {"python_calls": fastprof.CallFilter(min_duration_us=50)},
@@ -76,7 +76,7 @@ DEFAULTS: dict[str, Any] = {
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--python-memory"], {"profile_memory": True, "python_memory": True}),
-        (["--with-stack"], {"with_stack": True}),
+        (["--with-stack"], {"with_stack": True, "python_calls": None}),
         (["--with-flops"], {"with_flops": True}),
         (["--with-modules"], {"with_modules": True}),
         (["--this-thread"], {"all_threads": False}),
@@ -109,7 +109,8 @@ RANGES = "import sys, fastprof\nwith fastprof.record_function('inside'): print(s
 
 def names(path: Path) -> list[str]:
     table = fastprof.load(path)
-    return [table.name(row) for row in range(len(table))]
+    calls = table.column("is_python_function")
+    return [table.name(row) for row in range(len(table)) if not calls[row]]
 
 
 def test_the_trace_and_the_table_of_a_run(tmp_path: Path, capsys: Capsys) -> None:
@@ -143,12 +144,12 @@ def test_table_options_of_a_run(capsys: Capsys) -> None:
 
 
 def test_a_run_without_ranges_says_so_and_writes_nothing(tmp_path: Path, capsys: Capsys) -> None:
-    assert cli.main(["run", "-c", "pass"]) == 0
+    assert cli.main(["run", "--no-calls", "-c", "pass"]) == 0
     said = capsys.readouterr().err
     assert "entered no range, so no trace was written" in said and "with record_function" in said
     assert "--this-thread" not in said
     assert list(tmp_path.iterdir()) == []
-    assert cli.main(["run", "--this-thread", "-o", "t.json", "-c", "pass"]) == 0
+    assert cli.main(["run", "--no-calls", "--this-thread", "-o", "t.json", "-c", "pass"]) == 0
     said = capsys.readouterr().err
     assert "--this-thread" in said and "no trace was written" not in said
     assert names(tmp_path / "t.json") == ["-c"]

@@ -46,7 +46,8 @@ R.summary = (() => {
 
   /** The five names with the most self time, with bars. */
   function tops(/** @type {any} */ model, /** @type {any[]} */ groups, /** @type {number} */ self) {
-    const sorted = [...groups].sort((a, b) => b.self - a.self).filter((group) => group.self > 0);
+    const imports = model.head.kinds.indexOf("import");
+    const sorted = [...groups].sort((a, b) => b.self - a.self).filter((group) => group.self > 0 && model.keys[group.key].kind !== imports);
     const waits = sorted.filter((group) => model.keys[group.key].wait);
     const first = sorted.filter((group) => !model.keys[group.key].wait).slice(0, 5);
     const most = first.length ? first[0].self : 1;
@@ -63,7 +64,8 @@ R.summary = (() => {
       first.length ? list : el("p", null, "The profile contains no ranges. Add some with record_function, or record calls (python_calls=True)."),
       first.length ? R.base.legend(model) : null,
       first.length ? el("p", { class: "note" }, "By self time: time in a range or call without the ranges and calls inside it.") : null,
-      waits.length ? waiting(waits, self, choose) : null);
+      waits.length ? waiting(waits, self, choose) : null,
+      model.head.imports ? el("p", { class: "note" }, "Not listed: imports, ", shown(model.head.imports, 700)) : null);
   }
 
   /** One line on calls that only wait. They are not among the five names, where idle threads would hide the program's work. */
