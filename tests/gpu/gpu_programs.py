@@ -394,7 +394,10 @@ def facts(gpu: Gpu) -> Result:
 
     problem = cuda_problem()
     doctor = subprocess.run(
-        [sys.executable, "-m", "fastprof", "doctor"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "fastprof", "doctor", "-v"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     known = {
         **gpu.facts(), "fastprof": fastprof.__version__, "cuda_problem": problem,

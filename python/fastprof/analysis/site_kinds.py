@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 
 from fastprof.analysis.blocking_calls import is_blocking_call
-from fastprof.base.short_paths import is_installed
-from fastprof.model.call_origins import is_import
+from fastprof.model.call_origins import call_origin
 from fastprof.model.sites import SiteTable
 
 __all__ = ["KINDS", "call_kind", "site_kinds"]
@@ -15,29 +14,20 @@ __all__ = ["KINDS", "call_kind", "site_kinds"]
 # The page (page/base.js) has a colour for each, in this order.
 KINDS = ("range", "user code", "library", "import", "wait", "op", "GPU")
 _RANGE, _USER, _LIBRARY, _IMPORT, _WAIT, _OP = range(6)
-_CALL = re.compile(r"(?P<file>.+)\(\d+\): (?P<function>.*)", re.DOTALL)
+_ORIGINS = {"own": _USER, "installed": _LIBRARY, "c": _LIBRARY, "import": _IMPORT}
+# Traces of other profilers have the calls that import a module, and none named "import MODULE".
 _IMPORTS = re.compile(
-    r"<frozen importlib\._bootstrap.*|.*[/\\]importlib[/\\]__init__\.py\(.*"
+    r"<frozen importlib\._bootstrap.*|.*[/\\](site|dist)-packages[/\\].*: <module>"
     r"|<built-in (method|function) (.*\.)?(__import__|(create|exec)_(dynamic|builtin))\b.*",
     re.DOTALL,
 )
-# Source that is not in a file, but the user's: python -c, a cell of a notebook, standard input.
-_TYPED = re.compile(r"<(string|stdin|ipython-input.*)>")
 
 
 def call_kind(name: str) -> int:
     """Return the index in KINDS of a call, by its name in PyTorch's form: "/srv/u/train.py(12): step". Any thread."""
     if is_blocking_call(name):
         return _WAIT
-    if is_import(name) or _IMPORTS.fullmatch(name):
-        return _IMPORT
-    found = _CALL.fullmatch(name)
-    if found is None or name.startswith("<built-in "):
-        return _LIBRARY
-    file = found["file"]
-    if is_installed(file):
-        return _IMPORT if found["function"] == "<module>" else _LIBRARY
-    return _LIBRARY if file.startswith("<") and not _TYPED.fullmatch(file) else _USER
+    return _IMPORT if _IMPORTS.fullmatch(name) else _ORIGINS[call_origin(name)]
 
 
 def site_kinds(sites: SiteTable) -> list[int]:

@@ -6,9 +6,13 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_installed", "shorten_paths"]
+__all__ = ["call_label", "is_installed", "shorten_paths"]
 
 _CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?\(\d+\))")
+_NAMED = re.compile(r"(?:.*[/\\])?([^/\\]+)\((\d+)\): (.+)", re.DOTALL)
+_BUILT_IN = re.compile(
+    r"<(?:built-in (?:function|method)|method) '?([^ ']+)(?: .*|'.*)?>", re.DOTALL
+)
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
 
 
@@ -25,6 +29,21 @@ def shorten_paths(text: str, folder: str | None = None) -> str:
         return text
     own = folder if folder is not None else _working_folder()
     return _CALL.sub(lambda found: _short(found[0], own.rstrip("/") + "/"), text)
+
+
+def call_label(name: str) -> tuple[str, str]:
+    """Return (label, shorter label) of a call by its name in PyTorch's form; else the name twice. Any thread.
+
+    call_label("/srv/u/train.py(12): step")  # ("step (train.py:12)", "step")
+    call_label("<built-in function sleep>")  # ("sleep", "sleep")
+    """
+    built_in = _BUILT_IN.fullmatch(name)
+    if built_in is not None:
+        return built_in[1], built_in[1]
+    found = _NAMED.fullmatch(name)
+    if found is None:
+        return name, name
+    return f"{found[3]} ({found[1]}:{found[2]})", found[3]
 
 
 def is_installed(path: str) -> bool:

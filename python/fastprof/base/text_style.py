@@ -19,7 +19,8 @@ _ROLES = {
     "down": "32",
 }
 _EIGHTHS = "\u258f\u258e\u258d\u258c\u258b\u258a\u2589\u2588"
-_FILLS = (41, 42, 43, 44, 45, 46)  # backgrounds of the flame graph
+# Backgrounds of the flame graph by kind (analysis/site_kinds.py): like the colours of the HTML report.
+_FILLS = (45, 44, 46, 43, 47, 42, 41)
 
 
 class TextStyle(NamedTuple):
@@ -34,11 +35,9 @@ class TextStyle(NamedTuple):
             f"\x1b[{_ROLES[role]}m{text}\x1b[0m" if self.colour and role and text.strip() else text
         )
 
-    def fill(self, text: str, number: int) -> str:
-        """Return the text in black on a background: one of six colours, number modulo 6."""
-        if not self.colour:
-            return text
-        return f"\x1b[30;{_FILLS[number % len(_FILLS)]}m{text}\x1b[0m"
+    def fill(self, text: str, kind: int) -> str:
+        """Return the text in black on the background of a kind of event (analysis/site_kinds.py)."""
+        return f"\x1b[30;{_FILLS[kind]}m{text}\x1b[0m" if self.colour else text
 
     def bar(self, share: float, width: int) -> str:
         """Return a bar of at most `width` characters for a share of 0 to 1; without trailing blanks."""
@@ -62,18 +61,27 @@ def text_width(text: str) -> int:
 
 
 def cut_to_width(text: str, width: int) -> str:
-    """Return a text cut or padded to `width` terminal columns; a cut text ends in "..." if the width is 8 or more."""
-    taken = text_width(text)
-    if taken > width:
-        kept, taken, dots = [], 0, 3 if width >= 8 else 0
-        for character in text:
-            more = _width(character)
-            if taken + more > width - dots:
-                break
-            kept.append(character)
-            taken += more
-        text, taken = "".join(kept) + "." * dots, taken + dots
-    return text + " " * (width - taken)
+    """Return a text cut or padded to `width` terminal columns.
+
+    From a width of 8, "..." replaces the middle, so that names that differ at their ends still do.
+    """
+    if text_width(text) > width:
+        if width < 8:
+            text = _begin(text, width)
+        else:
+            end = _begin(text[::-1], (width - 3) // 2)[::-1]
+            text = _begin(text, width - 3 - text_width(end)) + "..." + end
+    return text + " " * (width - text_width(text))
+
+
+def _begin(text: str, width: int) -> str:
+    """Return the longest begin of a text that takes at most `width` terminal columns."""
+    taken = 0
+    for number, character in enumerate(text):
+        taken += _width(character)
+        if taken > width:
+            return text[:number]
+    return text
 
 
 def _width(character: str) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
-from fastprof.base.text_style import cut_to_width
 from fastprof.cli.screen import Screen
 from fastprof.model.imports import Imports, own_code
 from fastprof.model.table import EventTable
@@ -45,11 +44,11 @@ def calls_lines(table: EventTable, options: argparse.Namespace, screen: Screen) 
     from fastprof.views.python_calls import PythonCallStats
 
     stats = PythonCallStats(shown_calls(table, options))
-    lines = stats.table(row_limit=options.row_limit, imports=options.imports).split("\n")
+    text = stats.table(row_limit=options.row_limit, imports=options.imports, max_width=screen.width)
+    lines = [screen.line(line) for line in text.split("\n")]
     notes = notes_on_calls(table)
     if screen.width is None:
-        return [screen.line(line) for line in lines + notes]
-    lines = [cut_to_width(screen.line(shorten_paths(line)), screen.width) for line in lines]
+        return lines + [screen.line(line) for line in notes]
     return lines + [
         part for note in notes for part in textwrap.wrap(screen.line(note), screen.width)
     ]

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from fastprof import __version__
 
-__all__ = ["Finding", "package_checks", "recording_check", "system_checks"]
+__all__ = ["NO_DEVICE", "Finding", "package_checks", "recording_check", "system_checks"]
 
+NO_DEVICE = "no device found"
 # System call numbers of (membarrier, perf_event_open), from the kernel's table of each architecture.
 _SYSCALLS = {"x86_64": (324, 298), "aarch64": (283, 241)}
 _MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3
@@ -259,7 +260,7 @@ def _gpus() -> Iterator[Finding]:
                 activity.name, True, f"recorded by the plug-in {by}" if by else "recorded"
             )
         else:
-            found = f"{device} was found, but " if device else "no device found; "
+            found = f"{device} was found, but " if device else f"{NO_DEVICE}; "
             yield Finding(activity.name, False, found + reason)
     for name, reason in refused().items():
         yield Finding("device plug-in", False, f"{name} is not used: {reason}")

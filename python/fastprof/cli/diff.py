@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, text_width
 from fastprof.base.visible_text import encodable_text
 from fastprof.cli.html import add_html_options, html_path, print_written
@@ -146,6 +147,7 @@ def diff(options: argparse.Namespace) -> int:
     lists = [_listed(path, options) for path in (options.before, options.after)]
     changes = _changes(_averages(lists[0]), _averages(lists[1]), options)
     total = _total(changes)
+    changes = [_positive(change) for change in changes]
     exceeded = _exceeded(changes, total, options)
     print(f"A: {options.before}\nB: {options.after}\n")
     print(_text(_sorted(changes, options.sort), total, options))
@@ -202,6 +204,16 @@ def _changes(
             time_a, time_b = time_a / max(count_a, 1), time_b / max(count_b, 1)
         changes.append(Change(name, device, (count_a, count_b), (time_a, time_b)))
     return changes
+
+
+def _positive(change: Change) -> Change:
+    """Return the change with times of at least 0.
+
+    A self time is negative where ranges overlap without nesting: the children are longer than their parent. The total
+    has the difference.
+    """
+    before, after = change.time_us
+    return change._replace(time_us=(max(before, 0.0), max(after, 0.0)))
 
 
 def _total(changes: list[Change]) -> Change:
@@ -269,11 +281,12 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
             )
         )
     widths = [max(text_width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths[0] = max(text_width(shorten_paths(row[0])) for row in rows)
     screen = Screen.of(sys.stdout)
     columns = screen.width
     room = NAME_WIDTH if columns is None else columns - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = min(widths[0], max(min(room, NAME_WIDTH), MIN_NAME_WIDTH))
-    rows = [(cut_to_width(screen.line(row[0]), widths[0]), *row[1:]) for row in rows]
+    rows = [(cut_to_width(shorten_paths(screen.line(row[0])), widths[0]), *row[1:]) for row in rows]
     lines = [what]
     for number, row in enumerate(rows):
         if number in (1, len(rows) - 1):

@@ -6,19 +6,35 @@ from __future__ import annotations
 import argparse
 import json
 
+from fastprof import __version__
+from fastprof.cli.checks import NO_DEVICE, Finding
 from fastprof.cli.options import Subparsers, command_parser
+from fastprof.record.activities import ProfilerActivity
 
 __all__ = ["add_parser"]
 
+_DEVICES = tuple(activity.name for activity in ProfilerActivity if activity.name != "CPU")
+_MACHINE = (
+    "libraries",
+    "CPUs",
+    "clock",
+    "membarrier",
+    "perf counters",
+    "huge pages",
+    "NVTX",
+    "ITT",
+)
+
 _EPILOG = """\
-Prints one line per feature: "ok", "no" (unavailable, with the reason and the remedy), or "--"
-(information). Changes nothing. If torch is installed, a separate process imports it and records a small
-profile, which takes seconds; no other listed package is imported.
+Prints what is recorded here in five lines; with -v, one line per feature: "ok", "no" (unavailable, with
+the reason and the remedy), or "--" (information). Changes nothing. If torch is installed, a separate
+process imports it and records a small profile, which takes seconds; no other listed package is imported.
 
 exit code: 0 if fastprof can record, otherwise 1.
 
 examples:
   fastprof doctor
+  fastprof doctor -v
   fastprof doctor --json | jq .
 """
 
@@ -27,6 +43,9 @@ def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(
         commands, "doctor", "list the features available here, with reasons for the rest", _EPILOG
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print a line per feature, with reasons"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.set_defaults(command=doctor)
@@ -41,9 +60,41 @@ def doctor(options: argparse.Namespace) -> int:
     if options.json:
         rows = [finding._asdict() for finding in findings]
         print(json.dumps({"can_record": bool(recording[0].ok), "findings": rows}, indent=1))
+    elif options.verbose:
+        _print(findings)
     else:
-        width = max(len(finding.topic) for finding in findings)
-        for topic, ok, text in findings:
-            mark = "--" if ok is None else "ok" if ok else "no"
-            print(f"{mark}  {topic:<{width}}  {text}")
+        _print(_overview(findings))
+        print(
+            "`fastprof doctor -v` lists every feature, and what to do about those that are missing."
+        )
     return 0 if recording[0].ok else 1
+
+
+def _print(findings: list[Finding]) -> None:
+    width = max(len(finding.topic) for finding in findings)
+    for topic, ok, text in findings:
+        mark = "--" if ok is None else "ok" if ok else "no"
+        print(f"{mark}  {topic:<{width}}  {text}")
+
+
+def _overview(findings: list[Finding]) -> list[Finding]:
+    """Return four lines: recording, torch, devices, the machine."""
+    by_topic = {finding.topic: finding for finding in findings}
+    recording = by_topic["recording"]
+    lines = [recording]
+    if recording.ok:
+        where = (
+            f"fastprof {__version__}, Python {by_topic['python'].text}, {by_topic['system'].text}"
+        )
+        lines = [Finding("recording", True, f"ranges, Python calls and memory, by {where}")]
+    torch = [finding for finding in findings if finding.topic == "torch"]
+    lines.append(next((finding for finding in torch if not finding.ok), torch[0]))
+    devices = [f for f in findings if f.topic in _DEVICES and not f.text.startswith(NO_DEVICE)]
+    texts = [f.topic if f.ok else f"{f.topic}: {f.text}" for f in devices]
+    well = all(f.ok for f in devices) if devices else None
+    lines.append(Finding("devices", well, "; ".join(texts) or "no GPU found"))
+    missing = [f for f in findings if f.ok is False and f.topic in _MACHINE]
+    texts = [f"{f.topic} ({f.text.partition(': ')[0]})" for f in missing]
+    text = f"records, without {', '.join(texts)}" if texts else "all features that fastprof uses"
+    lines.append(Finding("machine", None if texts else True, text))
+    return lines

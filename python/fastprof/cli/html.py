@@ -9,7 +9,14 @@ from typing import Any
 
 from fastprof.cli.outcome import check_output, print_message
 
-__all__ = ["add_html_options", "html_path", "open_report", "print_written", "write_report"]
+__all__ = [
+    "add_html_options",
+    "free_path",
+    "html_path",
+    "open_report",
+    "print_written",
+    "write_report",
+]
 
 
 def add_html_options(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +27,8 @@ def add_html_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="PATH",
-        help="also write a page to look at: timeline, flame graph, table, source (default: NAME.html)",
+        help="also write a page to look at: timeline, flame graph, table, source (default: NAME.html, or "
+        "NAME-2.html, ... beside earlier ones)",
     )
     add_page_options(group)
 
@@ -46,9 +54,19 @@ def html_path(options: argparse.Namespace, trace: str) -> str | None:
         return None
     from fastprof.report.export import check_html_path
 
-    path = options.html or _beside(trace)
+    path = options.html or free_path(_beside(trace))
     check_html_path(path)
     check_output(path)
+    return path
+
+
+def free_path(path: str) -> str:
+    """Return a path that was not asked for, or with "-2", "-3", ... before its suffix if the file exists."""
+    stem, suffix = os.path.splitext(path)
+    number = 1
+    while os.path.isfile(path):
+        number += 1
+        path = f"{stem}-{number}{suffix}"
     return path
 
 

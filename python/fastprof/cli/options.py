@@ -39,6 +39,7 @@ def command_parser(commands: Subparsers, name: str, summary: str, epilog: str) -
     return parser
 
 
+_MAX_NAME = 200  # characters of a name in a pipe or file
 # Default sort key of tables.
 SORT_BY = "self_cpu_time_total"
 
@@ -167,6 +168,8 @@ def table_text(
             time_unit=options.time_unit,
             profile_memory=averages._profile_memory,
             with_flops=averages._with_flops,
+            # A terminal's width cuts names in the middle; their ends differ more than their begins.
+            max_name_column_width=None if screen.width is not None else _MAX_NAME,
             max_width=screen.width,
             visible=screen.width is not None or screen.style is not None,
             style=screen.style,

@@ -12,7 +12,7 @@ from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
-from fastprof.cli.html import add_page_options, open_report
+from fastprof.cli.html import add_page_options, free_path, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_table_options,
@@ -25,6 +25,7 @@ from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, recording_arguments
 from fastprof.cli.screen import Screen
+from fastprof.cli.summary_lines import summary_lines
 
 __all__ = ["add_parser"]
 
@@ -82,7 +83,8 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--html",
         action="store_true",
-        help="write a page to look at, NAME.html; with -o PATH beside the trace, else in its place",
+        help="write a page to look at, NAME.html (NAME-2.html, ... beside earlier ones); with -o PATH "
+        "beside the trace, else in its place",
     )
     add_page_options(parser)
     parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
@@ -145,7 +147,7 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
             check_memory_path(path)
         found.append((path, kind))
     if wants_html and all(kind != "html" for _, kind in found):
-        found.append((f"{call.file_stem}.html", "html"))
+        found.append((free_path(f"{call.file_stem}.html"), "html"))
     for path, _ in found:
         check_output(path)
     # Absolute paths, because the program may change its working folder.
@@ -215,10 +217,11 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
     screen = Screen.of(sys.stderr)
     if not (has_calls and _only_the_run(profiler)):  # one line, 100 %
         print_message(table_text(profiler.events(), options, screen, calls=False))
-    if not has_calls:
-        return
     table = profiler.event_table
-    print_message("\n".join(calls_lines(table, options, screen)))
+    if has_calls:
+        print_message("\n".join(calls_lines(table, options, screen)))
+    for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
+        print_message(screen.line(line))
 
 
 def _has_calls(profiler: Any) -> bool:

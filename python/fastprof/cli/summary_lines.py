@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines below the table of `fastprof report`: unusual findings of explain(), and requests for memory that failed."""
+"""Lines below the table of `fastprof report` and `run`: findings of explain(), and requests for memory that failed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _MOST = 3
 
 
 def summary_lines(table: Any) -> list[str]:
-    """Return a few lines of text; [] if nothing is unusual."""
+    """Return a few lines of text; [] if nothing is unusual. Paths are relative to the working folder."""
     from fastprof.analysis.explanation import explain
     from fastprof.base.formatting import format_memory
+    from fastprof.base.short_paths import shorten_paths
     from fastprof.model.memory_rows import failed_requests
 
     found = explain(table, breakdown=False)
@@ -32,4 +33,4 @@ def summary_lines(table: Any) -> list[str]:
             f"Out of memory: {len(failures)} requests failed, the largest of {format_memory(largest)}: "
             "see `fastprof report --memory`"
         )
-    return lines
+    return [shorten_paths(line) for line in lines]

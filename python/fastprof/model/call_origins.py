@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastprof.base.short_paths import is_installed
 from fastprof.model.table import EventTable
 
-__all__ = ["call_origins", "is_import"]
+__all__ = ["call_origin", "call_origins", "is_import"]
 
 Array: TypeAlias = NDArray[Any]
 _CALL = re.compile(r"(.*)\(\d+\): .*", re.DOTALL)
@@ -27,14 +27,15 @@ def call_origins(table: EventTable) -> Array:
     """Return of each row "own", "installed", "c" (a function in C), "import", or "" for what is no Python call."""
     sites = table.sites
     by_site = [
-        _origin(name) if call else ""
+        call_origin(name) if call else ""
         for name, call in zip(sites.names, sites.column("is_python_function"), strict=True)
     ]
     found: Array = np.array([*by_site, ""], "U9")[table.column("site")]
     return found
 
 
-def _origin(name: str) -> str:
+def call_origin(name: str) -> str:
+    """Return the origin of a call by its name, as call_origins() does of rows."""
     if is_import(name):
         return "import"
     call = _CALL.fullmatch(name)

@@ -7,13 +7,15 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import format_time
-from fastprof.base.text_style import TextStyle, cut_to_width
+from fastprof.base.short_paths import call_label
+from fastprof.base.text_style import TextStyle, cut_to_width, text_width
 from fastprof.views.path_tree import Node, path_tree
 
 __all__ = ["flame_text"]
 
 _DEPTH = 40
 _MIN_WIDTH = 10
+_READABLE = 12  # characters of a name that was cut
 
 
 def flame_text(
@@ -22,7 +24,9 @@ def flame_text(
     """Return the flame graph of an EventList as lines of at most `width` characters; "" without ranges.
 
     Ranges narrower than a character are left out, and so are async ranges and device activities, which overlap
-    others. max_depth: levels to show (default: 40); a last line has the number of deeper levels. style: colours.
+    others. A call is shown as "function (file:line)", or as its function where that does not fit. max_depth: levels
+    to show (default: 40). style: colours, by kind of event. Last lines have the number of deeper levels, and what to
+    do if most names do not fit.
     Raises errors.ValueError for a width below 10. Any thread.
     """
     if width < _MIN_WIDTH:
@@ -33,13 +37,14 @@ def flame_text(
     whole_ns = sum(max(node.total_ns, 0) for node in roots)
     if whole_ns <= 0:
         return ""
-    lines = [cut_to_width(f"all: {format_time(whole_ns / 1e3)}", width)]
+    lines = [f"all: {format_time(whole_ns / 1e3)}"[:width]]
+    fits: list[bool] = []
     limit = _DEPTH if max_depth is None else max_depth
     # (node, first column as a fraction of the width) by level
     level = [(node, begin) for node, begin in _placed(roots, 0.0, whole_ns, width)]
     depth = 0
     while level and depth < limit:
-        lines.append(_level_line(level, whole_ns, width, style or TextStyle()))
+        lines.append(_level_line(level, whole_ns, width, style or TextStyle(), fits))
         level = [
             placed
             for node, begin in level
@@ -52,6 +57,11 @@ def flame_text(
             level = [(child, 0.0) for node, _ in level for child in node.children]
             deepest += 1
         lines.append(f"{deepest} deeper levels: use a larger depth")
+    if len(fits) > 3 and fits.count(False) > len(fits) / 2:
+        lines.append(
+            f"{fits.count(False)} of {len(fits)} names do not fit into {width} columns:"
+            " use a wider terminal, or the HTML report (--html)"
+        )
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -67,8 +77,9 @@ def _placed(nodes: list[Node], begin: float, whole_ns: int, width: int) -> list[
 
 
 def _level_line(
-    level: list[tuple[Node, float]], whole_ns: int, width: int, style: TextStyle
+    level: list[tuple[Node, float]], whole_ns: int, width: int, style: TextStyle, fits: list[bool]
 ) -> str:
+    """Return the line of a level; append to `fits` whether each node's name is readable."""
     line: list[str] = []
     at = 0
     for node, begin in level:
@@ -76,13 +87,11 @@ def _level_line(
         last = min(round(begin + max(node.total_ns, 0) * width / whole_ns), width)
         if last <= first:
             continue  # the children together are longer than their parent: no width is left
+        room = last - first - 1
+        label, shorter = call_label(node.name)
+        name = label if text_width(label) <= room else shorter
+        fits.append(text_width(name) <= max(room, 0) or room >= _READABLE)
         line.append(" " * (first - at))
-        if style.colour:
-            number = sum(map(ord, node.name[:40]))
-            line.append(style.fill(cut_to_width(node.name, last - first), number))
-        else:
-            line.append(
-                ("|" + cut_to_width(node.name, last - first - 1)) if last - first > 1 else "|"
-            )
+        line.append(style.fill("|" + cut_to_width(name, room), node.kind))
         at = last
     return "".join(line)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.site_kinds import KINDS, site_kinds
 from fastprof.base.device_type import device_type_name
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.model.name_paths import name_paths
@@ -27,13 +28,17 @@ MAX_NAME_CHARS = 400
 
 
 class Node(NamedTuple):
-    """A name path, or a heading (calls is 0). Times in ns; own_ns is 0 for async ranges and device activities."""
+    """A name path, or a heading (calls is 0). Times in ns; own_ns is 0 for async ranges and device activities.
+
+    kind: index in analysis.site_kinds.KINDS.
+    """
 
     name: str
     calls: int
     total_ns: int
     own_ns: int
     children: list[Node]
+    kind: int = 0
 
 
 def path_tree(events: Any, visible: bool) -> list[Node]:
@@ -59,9 +64,15 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
             shown[code] = text = visible_text(text) if visible else text
         return text
 
-    columns = (paths.name, paths.count, total, paths.self_ns)
+    kinds: Array = np.zeros(len(paths), np.int64)
+    kinds[paths.of_row] = np.array(site_kinds(tree.table.sites), np.int64)[tree.column("site")]
+    if tree.on_cpu is not None:
+        kinds[paths.of_row[~tree.on_cpu]] = len(KINDS) - 1
+    columns = (paths.name, paths.count, total, paths.self_ns, kinds)
     rows_of = list(zip(*(column.tolist() for column in columns), strict=True))
-    nodes = [Node(text_of(name), calls, ns, own, []) for name, calls, ns, own in rows_of]
+    nodes = [
+        Node(text_of(name), calls, ns, own, [], kind) for name, calls, ns, own, kind in rows_of
+    ]
     roots: dict[int, list[Node]] = {}
     # The longest first; children are appended in that order.
     for index in np.argsort(-total, kind="stable").tolist():

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.short_paths import shorten_paths
+from fastprof.base.text_style import cut_to_width
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.call_origins import is_import
 from fastprof.model.nesting import nest_intervals, sum_by
@@ -30,6 +32,7 @@ __all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
 
 Array: TypeAlias = NDArray[Any]
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
+_MIN_PLACE = 20  # characters of a function's place, at least
 _SORT_KEYS = ("own_ns", "cumulative_ns", "calls", "function")
 
 
@@ -259,10 +262,19 @@ class PythonCallStats:
 
         export_speedscope(self.calls_table(), path, self._table.process_name or "fastprof")
 
-    def table(self, sort_by: str = "own_ns", row_limit: int = 30, *, imports: bool = True) -> str:
-        """Return a text table, like cProfile's. row_limit: -1 for all rows. imports: list imports, too.
+    def table(
+        self,
+        sort_by: str = "own_ns",
+        row_limit: int = 30,
+        *,
+        imports: bool = True,
+        max_width: int | None = None,
+    ) -> str:
+        """Return a text table, like cProfile's.
 
-        sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
+        row_limit: -1 for all rows. imports: list imports, too. max_width: characters per line; None: any. Paths are
+        relative to the working folder or to the folder of installed packages; places that are too long are cut in
+        their middle. sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
         """
         if sort_by not in _SORT_KEYS:
             raise errors.ValueError(
@@ -278,22 +290,39 @@ class PythonCallStats:
         calls = sum(f.calls for f in rows)
         primitive = sum(f.primitive_calls for f in rows)
         own_ns = sum(f.own_ns for f in rows)
-        lines = [
-            f"{calls} calls ({primitive} primitive) of {len(rows)} functions, {own_ns / 1e6:.3f} ms",
-            f"{'calls':>15} {'own ms':>11} {'own us/call':>11} {'total ms':>11}  function",
-        ]
-        for f in rows if row_limit < 0 else rows[:row_limit]:
-            count = str(f.calls)
-            if f.primitive_calls != f.calls:
-                count += f"/{f.primitive_calls}"
-            where = f.function if f.file == "~" else f"{f.file}:{f.line}({f.function})"
-            lines.append(
-                f"{count:>15} {f.own_ns / 1e6:>11.3f} {f.own_ns / f.calls / 1e3:>11.3f}"
-                f" {f.cumulative_ns / 1e6:>11.3f}  {where}"
-            )
+        head = (
+            f"{calls} calls ({primitive} primitive) of {len(rows)} functions, {own_ns / 1e6:.3f} ms"
+        )
+        shown = rows if row_limit < 0 else rows[:row_limit]
+        cells = [("calls", "own ms", "own us/call", "total ms"), *map(_numbers_of, shown)]
+        least = (0, 0, 0, 0) if max_width is not None else (15, 11, 11, 11)
+        widths = [max(map(len, c), default=0) for c in zip(*cells, strict=True)]
+        widths = [max(width, n) for width, n in zip(widths, least, strict=True)]
+        room = None if max_width is None else max(max_width - sum(widths) - 5, _MIN_PLACE)
+        lines = [head]
+        for numbers, place in zip(cells, ["function", *map(_place_of, shown)], strict=True):
+            cut = place if room is None else cut_to_width(place, room).rstrip()
+            padded = [text.rjust(width) for text, width in zip(numbers, widths, strict=True)]
+            lines.append(f"{' '.join(padded)}  {cut}")
         if 0 <= row_limit < len(rows):
             lines.append(f"{len(rows) - row_limit} more; row_limit=-1 shows all")
         return "\n".join(lines)
+
+
+def _numbers_of(function: CalledFunction) -> tuple[str, ...]:
+    count = str(function.calls)
+    if function.primitive_calls != function.calls:
+        count += f"/{function.primitive_calls}"
+    own = function.own_ns
+    times = (own / 1e6, own / function.calls / 1e3, function.cumulative_ns / 1e6)
+    return (count, *(f"{time:.3f}" for time in times))
+
+
+def _place_of(function: CalledFunction) -> str:
+    if function.file == "~":
+        return function.function
+    short = shorten_paths(f"{function.file}({function.line}): ")
+    return f"{short.rpartition('(')[0]}:{function.line}({function.function})"
 
 
 class _Profile:

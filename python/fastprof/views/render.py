@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
+from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, share_role, text_width
 from fastprof.base.visible_text import visible_text
 from fastprof.model.table import CodedColumn
@@ -96,7 +97,7 @@ class TableLayout(TableColumns):
         for index, width, _ in fitted:
             column = self.columns[index]
             left_out.discard(column.header)
-            cut = cut_left if index == self.source else _cut_right
+            cut = cut_left if index == self.source else _cut_middle
             if column.is_text:
                 column = column._replace(cell=_cut_cell(column.cell, cut, width))
             chosen.append(column._replace(width=width))
@@ -172,7 +173,9 @@ def _visible_frame(frame: EventFrame) -> EventFrame:
 
     return replace(
         frame,
-        key=CodedColumn(frame.key.codes, [visible_text(str(v)) for v in frame.key.values]),
+        key=CodedColumn(
+            frame.key.codes, [shorten_paths(visible_text(str(v))) for v in frame.key.values]
+        ),
         overload_name=visible(frame.overload_name),
         input_shapes=visible(frame.input_shapes),
         stack=visible(frame.stack),
@@ -194,8 +197,8 @@ def _aligned(column: Column, text: str) -> str:
     return text + blank if column.align == "<" else blank + text
 
 
-def _cut_right(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."[:width]
+def _cut_middle(text: str, width: int) -> str:
+    return text if len(text) <= width else cut_to_width(text, width).rstrip()
 
 
 def _cut_cell(

@@ -14,6 +14,7 @@ __all__ = ["FitColumn", "FittedColumn", "fit_columns", "wrap_header"]
 
 _GAP = 2
 _MIN_TEXT_WIDTH = 16
+_MIN_NAME_WIDTH = 24
 # Columns are left out in this order, then from the right. Name, sort key and number of calls always stay.
 _LEAVE_OUT = (
     "Self CPU bar",
@@ -80,17 +81,21 @@ def _widths(columns: Sequence[FitColumn], max_width: int) -> list[int]:
     texts = [i for i, column in enumerate(columns) if column.is_text]
     excess = sum(widths) + _GAP * (len(widths) - 1) - max_width
     while excess > 0:
-        cuttable = [i for i in texts if widths[i] > _MIN_TEXT_WIDTH]
+        cuttable = [i for i in texts if widths[i] > _least(columns[i])]
         if not cuttable:
             break
         # Shrink the widest down to the next one, so that no text is cut more than necessary.
         widest = max(cuttable, key=lambda i: widths[i])
         others = [widths[i] for i in cuttable if i != widest]
-        floor = max([_MIN_TEXT_WIDTH, *others])
+        floor = max([_least(columns[widest]), *others])
         given = max(min(excess, widths[widest] - floor), 1)
         widths[widest] -= given
         excess -= given
     return widths
+
+
+def _least(column: FitColumn) -> int:
+    return _MIN_NAME_WIDTH if column.header == "Name" else _MIN_TEXT_WIDTH
 
 
 def _next_to_leave_out(columns: Sequence[FitColumn], kept: Sequence[int]) -> int | None:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from fastprof.base import errors
 from fastprof.base.formatting import TIME_UNITS, format_time
+from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import TextStyle, cut_to_width, share_role
 from fastprof.views.path_tree import Node, path_tree
 
 __all__ = ["TreeOptions", "tree_text"]
 
+_LEAST_REST = 0.0005  # a smaller share is printed as 0.0 %
 _MAX_LINES = 10_000
 _BAR_WIDTH = 10
 _MIN_NAME_WIDTH = 12
@@ -80,10 +82,10 @@ class _Writer:
             lines.append(self._line(node, depth))
             kept = self._kept(node, depth + 1)
             left = len(node.children) - len(kept)
-            if left and kept:
-                stack.append((self._rest(node, len(kept)), depth + 1))
-            elif left and self._share(node.children[0]) * 100 >= self._options.min_percent:
-                stack.append((self._rest(node, 0), depth + 1))
+            if left and (kept or self._share(node.children[0]) * 100 >= self._options.min_percent):
+                rest = self._rest(node, len(kept))
+                if self._share(rest) >= _LEAST_REST or not self._options.min_percent:
+                    stack.append((rest, depth + 1))
             stack += [(child, depth + 1) for child in reversed(kept)]
         if self._more:
             lines.append(
@@ -117,6 +119,7 @@ class _Writer:
         count = f"{node.calls:,}" if node.calls else ""
         name = "  " * min(depth, _DEEPEST_INDENT) + node.name
         if self._name_width is not None:
+            name = shorten_paths(name)
             name = cut_to_width(name, self._name_width).rstrip()
         if style is None:
             return f"{total:>12}{own:>12}{percent:>9}{count:>10}  {name}"

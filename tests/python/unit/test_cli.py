@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -300,8 +301,17 @@ def test_tables_of_any_order_and_kind_become_traces(tmp_path: Path) -> None:
 def test_doctor_tells_in_text_and_json(capsys: Capsys) -> None:
     assert run("doctor") == 0
     lines = capsys.readouterr().out.splitlines()
+    topics = [line[4:].split()[0] for line in lines[:4]]
+    assert topics == ["recording", "torch", "devices", "machine"]
+    assert (
+        lines[0].startswith("ok  recording")
+        and "fastprof doctor -v" in lines.pop(4)
+        and len(lines) == 4
+    )
+    assert run("doctor", "-v") == 0
+    lines = capsys.readouterr().out.splitlines()
     assert all(line[:4] in ("ok  ", "no  ", "--  ") for line in lines)
-    assert lines[0].startswith("ok  recording")
+    assert lines[0].startswith("ok  recording") and len(lines) > 15
     assert run("doctor", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert document["can_record"] is True
@@ -347,6 +357,10 @@ def test_doctor_of_a_machine_that_has_nothing(
     monkeypatch.setattr(checks.importlib.util, "find_spec", lambda name: None)
     assert run("doctor") == 1
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "no  recording  x" and len(lines) == 5
+    assert lines[3].startswith("--  machine") and "perf counters" in lines[3]
+    assert run("doctor", "-v") == 1
+    lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("no") for line in lines) >= 12
 
 
@@ -354,6 +368,26 @@ def test_console_script_is_this_main() -> None:
     text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text()
     assert 'fastprof = "fastprof.cli.main:main"' in text
     assert isinstance(cli.make_parser("fastprof"), argparse.ArgumentParser)
+
+
+def test_diff_has_no_negative_self_times(tmp_path: Path, capsys: Capsys) -> None:
+    # b begins in a's child c and outlives it: a's children are longer than a.
+    table = EventTable(
+        {
+            "start_ns": [T0, T0 + 10_000, T0 + 20_000],
+            "end_ns": [T0 + 100_000, T0 + 80_000, T0 + 99_000],
+            "site": [0, 1, 2],
+            "parent": [-1, 0, 0],
+        },
+        sites=[fastprof.Site(name) for name in "abc"], t0_ns=T0,
+    )  # fmt: skip
+    path = tmp_path / "t.fastprof"
+    fastprof.save(table, path)
+    assert run("diff", str(path), str(path), "--json", str(tmp_path / "d.json")) == 0
+    assert not re.search(r" -\d", capsys.readouterr().out)
+    document = json.loads((tmp_path / "d.json").read_text())
+    assert all(min(row["time_us"]) >= 0 for row in document["names"])
+    assert document["total"]["time_us"] == [100.0, 100.0]
 
 
 def test_diff_writes_names_that_are_no_unicode(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_the_report_of_a_trace_as_a_page(
     assert capsys.readouterr().out.endswith("wrote b.html\n") and len(opened) == 1
     assert read_report(tmp_path / "b.html", "a").text("sources") is None
     assert run("report", "a.fastprof", "--open") == 0
-    assert "no browser found: open a.html in one" in capsys.readouterr().err
+    assert "no browser found: open a-2.html in one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

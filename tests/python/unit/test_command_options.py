@@ -128,7 +128,11 @@ COMMANDS: dict[str, list[Option]] = {
         ("--min-ms 0.5", "min_ms", 0.0, 0.5),
     ],
     "convert IN OUT": [*TO, *READING],
-    "doctor": [("--json", "json", False, True)],
+    "doctor": [
+        ("--json", "json", False, True),
+        ("-v", "verbose", False, True),
+        ("--verbose", "verbose", False, True),
+    ],
 }
 
 

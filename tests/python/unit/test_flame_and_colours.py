@@ -8,8 +8,11 @@ import re
 import pytest
 from made_events import built, event
 
+import fastprof
 from fastprof import EventList, errors
+from fastprof.analysis.site_kinds import KINDS
 from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
+from fastprof.model.sites import SiteTable
 from fastprof.views.flame_text import flame_text
 from fastprof.views.render import TableOptions, render_table, sorted_rows
 from fastprof.views.tree_text import TreeOptions, tree_text
@@ -49,9 +52,10 @@ def test_paint(role: str, code: str) -> None:
 
 
 def test_fills_and_bars() -> None:
-    assert [COLOURS.fill("a", n) for n in (0, 5, 6)] == [
-        f"\x1b[30;41ma{RESET}", f"\x1b[30;46ma{RESET}", f"\x1b[30;41ma{RESET}",
-    ]  # fmt: skip
+    colours = (45, 44, 46, 43, 47, 42, 41)
+    assert len(colours) == len(KINDS)
+    for kind, colour in enumerate(colours):
+        assert COLOURS.fill("a", kind) == f"\x1b[30;{colour}ma{RESET}"
     assert BLOCKS.fill("a", 1) == "a"
     assert [BLOCKS.bar(share, 2) for share in (0, 1 / 16, 0.5, 15 / 16, 1, 2)] == [
         "", "\u258f", "\u2588", "\u2588\u2589", "\u2588\u2588", "\u2588\u2588",
@@ -60,7 +64,7 @@ def test_fills_and_bars() -> None:
 
 
 def test_cut_texts() -> None:
-    assert cut_to_width("abcdefghij", 8) == "abcde..."
+    assert cut_to_width("abcdefghij", 8) == "abc...ij"
     assert cut_to_width("abcdefghij", 7) == "abcdefg"
     assert cut_to_width("abcdefgh", 8) == "abcdefgh"
     assert text_width("a\u200d\ufe0f") == 1 and text_width("\uff21") == 2
@@ -78,12 +82,41 @@ def test_a_plain_flame_graph() -> None:
 def test_a_flame_graph_in_colours() -> None:
     lines = flame_text(nested(), 60, style=COLOURS).splitlines()
     pieces = [re.findall(r"\x1b\[30;(\d+)m([^\x1b]*)\x1b\[0m", line) for line in lines[1:]]
-    fills = {name: str(41 + sum(map(ord, name)) % 6) for name in ("outer", "fit", "leaf", "lone")}
-    assert pieces == [
-        [(fills["outer"], "outer".ljust(50)), (fills["lone"], "lone".ljust(10))],
-        [(fills["fit"], "fit".ljust(30))],
-        [(fills["leaf"], "le")],
+    assert pieces == [  # 42: ops
+        [("42", "|outer".ljust(50)), ("42", "|lone".ljust(10))],
+        [("42", "|fit".ljust(30))],
+        [("42", "|l")],
     ]
+
+
+def test_names_of_calls_in_a_flame_graph() -> None:
+    sites = ["/srv/u/train.py(12): forward", "<built-in function sleep>", "aten::mm"]
+    categories = ["python_function", "python_function", "cpu_op"]
+    table = fastprof.EventTable(
+        {"start_ns": [0, 0, 600], "end_ns": [1000, 600, 1000], "site": [0, 1, 2]},
+        sites=SiteTable(sites, category=categories),
+    )
+    events = EventList.from_table(table)
+    assert flame_text(events, 40).splitlines() == [
+        "all: 1.000us",
+        "|forward (train.py:12)",
+        "|sleep                  |aten::mm",
+    ]
+    lines = flame_text(events, 15, style=COLOURS).splitlines()
+    fills = [re.findall(r"\x1b\[30;(\d+)m", line) for line in lines]
+    assert fills == [[], ["44"], ["47", "42"]]  # the user's code; a wait, an op
+    assert [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in lines[1:]] == [
+        "|forward",
+        "|sleep   |aten:",
+    ]
+
+
+def test_a_flame_graph_says_that_names_do_not_fit() -> None:
+    calls = [event(f"function_{i}", 10 * i, 10 * i + 9) for i in range(10)]
+    assert flame_text(built(*calls), 40).splitlines()[-1] == (
+        "10 of 10 names do not fit into 40 columns: use a wider terminal, or the HTML report (--html)"
+    )
+    assert "do not fit" not in flame_text(built(*calls), 140)
 
 
 def test_limits_of_flame_graphs() -> None:
@@ -93,7 +126,7 @@ def test_limits_of_flame_graphs() -> None:
     assert len(flame_text(nested(), 60, max_depth=3).splitlines()) == 4
     assert flame_text(EventList([]), 60) == ""
     assert flame_text(built(event("a", 3, 3)), 60) == ""
-    assert flame_text(nested(), 10).startswith("all: 12...\n|outer  |l\n")
+    assert flame_text(nested(), 10).startswith("all: 120.0\n|outer  |l\n")
     with pytest.raises(errors.ValueError, match="must be at least 10 characters, not 9"):
         flame_text(nested(), 9)
 
@@ -134,12 +167,21 @@ def test_a_narrow_tree_has_no_bars(width: int, bars: bool) -> None:
 def test_names_in_a_tree_are_cut() -> None:
     events = built(event("n" * 40, 0, 10), event("m" * 40, 1, 9))
     lines = tree_text(events, TreeOptions(max_width=45 + 20)).splitlines()
-    assert lines[1].endswith("  " + "n" * 17 + "...") and lines[2].endswith(
-        "    " + "m" * 15 + "..."
-    )
+    assert lines[1].endswith("  " + "n" * 9 + "..." + "n" * 8)
+    assert lines[2].endswith("    " + "m" * 7 + "..." + "m" * 8)
     least = tree_text(events, TreeOptions(max_width=10)).splitlines()
-    assert least[1].endswith("  " + "n" * 9 + "...")
+    assert least[1].endswith("  " + "n" * 5 + "..." + "n" * 4)
     assert tree_text(events, TreeOptions()).splitlines()[2].endswith("    " + "m" * 40)
+
+
+def test_a_rest_of_no_percent_is_left_out() -> None:
+    events = built(event("a", 0, 10_000), event("b", 0, 9_000), event("c", 9_001, 9_005))
+    lines = [
+        line.split()[-1] for line in tree_text(events, TreeOptions(min_percent=1)).splitlines()
+    ]
+    assert lines == ["Name", "a", "b"]
+    larger = built(event("a", 0, 10_000), event("b", 0, 9_000), event("c", 9_001, 9_021))
+    assert "[1 more]" in tree_text(larger, TreeOptions(min_percent=1))
 
 
 def test_long_trees_end_with_what_is_left_out() -> None:

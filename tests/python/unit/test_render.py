@@ -240,7 +240,7 @@ def test_columns_that_do_not_fit_are_named_below() -> None:
 def test_shapes_are_cut_before_columns_go() -> None:
     text = wide_list().table(max_width=120)
     assert "Left out" not in text
-    assert "\n" + "a" * 24 + "...  " in text and "[1, 2, 3], [...\n" in text
+    assert "\n" + "a" * 12 + "..." + "a" * 12 + "  " in text and "  [[1, 2, 3], ...1, 2, 3]" in text
 
 
 def test_sides_of_html_cells() -> None:

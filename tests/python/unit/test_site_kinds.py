@@ -21,7 +21,8 @@ from fastprof.model.sites import SiteTable
         ("/usr/lib/python3.11/json/decoder.py(343): raw_decode", "python_function", "library"),
         ("C:\\Python\\Lib\\site-packages\\x\\y.py(3): f", "python_function", "library"),
         ("<built-in method relu of type object>", "python_function", "library"),
-        ("nn.Module: Linear_0", "python_function", "library"),
+        ("nn.Module: Linear_0", "python_function", "user code"),
+        ("import torch.nn", "python_function", "import"),
         (
             "/v/lib/python3.11/site-packages/torch/__init__.py(1): <module>",
             "python_function",

@@ -42,7 +42,7 @@ def test_texts_are_cut_evenly_and_not_below_their_least_width() -> None:
     assert fitted(78, name, source, number) == [("Name", 35), ("Source", 30), ("N", 9)]
     assert fitted(63, name, source, number) == [("Name", 25), ("Source", 25), ("N", 9)]
     assert fitted(62, name, source, number) == [("Name", 24), ("Source", 25), ("N", 9)]
-    assert fitted(20, name, source, number) == [("Name", 16), ("Source", 16), ("N", 9)]
+    assert fitted(20, name, source, number) == [("Name", 24), ("Source", 16), ("N", 9)]
 
 
 def test_headers_are_wrapped_between_words() -> None:

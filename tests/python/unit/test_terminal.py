@@ -304,7 +304,7 @@ def test_wrong_limits(trace: Path, words: tuple[str, str]) -> None:
 
 def test_widths_of_characters() -> None:
     assert text_width("ab名") == 4 and text_width("e\u0301") == 1
-    assert cut_to_width("名前名前名前", 9) == "名前名..."
+    assert cut_to_width("名前名前名前", 9) == "名前...前"
     assert cut_to_width("名前", 3) == "名 " and cut_to_width("a", 3) == "a  "
     plain = TextStyle(False, False)
     assert plain.bar(0.5, 10) == "#####" and plain.paint("x", "hot") == plain.fill("x", 1) == "x"

@@ -16,7 +16,7 @@ R.diff = (() => {
         const { device } = model.keys[group.key];
         const id = `${device}${group.label}`;
         const row = found.get(id) || { name: group.label, key: -1, before: 0, after: 0, callsBefore: 0, callsAfter: 0 };
-        row[side] = device ? group.selfDevice : group.self;
+        row[side] = device ? group.selfDevice : Math.max(group.self, 0);
         row[side === "before" ? "callsBefore" : "callsAfter"] = group.count;
         if (side === "after") row.key = group.key;
         found.set(id, row);
