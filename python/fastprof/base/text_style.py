@@ -19,7 +19,7 @@ _ROLES = {
     "down": "32",
 }
 _EIGHTHS = "\u258f\u258e\u258d\u258c\u258b\u258a\u2589\u2588"
-# Backgrounds of the flame graph by kind (analysis/site_kinds.py): like the colours of the HTML report.
+# Backgrounds of the flame graph by kind (model/site_kinds.py): like the colours of the HTML report.
 _FILLS = (45, 44, 46, 43, 47, 42, 41)
 
 
@@ -36,7 +36,7 @@ class TextStyle(NamedTuple):
         )
 
     def fill(self, text: str, kind: int) -> str:
-        """Return the text in black on the background of a kind of event (analysis/site_kinds.py)."""
+        """Return the text in black on the background of a kind of event (model/site_kinds.py)."""
         return f"\x1b[30;{_FILLS[kind]}m{text}\x1b[0m" if self.colour else text
 
     def bar(self, share: float, width: int) -> str:

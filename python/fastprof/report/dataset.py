@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.blocking_calls import is_blocking_call
 from fastprof.analysis.memory_summary import MemoryReport
-from fastprof.analysis.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.base.formatting import counted
+from fastprof.model.blocking_calls import is_blocking_call
 from fastprof.model.columns import EventFlag
 from fastprof.model.imports import Imports
+from fastprof.model.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.model.table import EventTable
 from fastprof.report.details import (
     add_columns,

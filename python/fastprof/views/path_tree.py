@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.site_kinds import KINDS, site_kinds
 from fastprof.base.device_type import device_type_name
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.model.name_paths import name_paths
+from fastprof.model.site_kinds import KINDS, site_kinds
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
 from fastprof.views.table_rows import tree_of
@@ -30,7 +30,7 @@ MAX_NAME_CHARS = 400
 class Node(NamedTuple):
     """A name path, or a heading (calls is 0). Times in ns; own_ns is 0 for async ranges and device activities.
 
-    kind: index in analysis.site_kinds.KINDS.
+    kind: index in model.site_kinds.KINDS.
     """
 
     name: str

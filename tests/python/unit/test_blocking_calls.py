@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import fastprof
-from fastprof.analysis.blocking_calls import is_blocking_call
+from fastprof.model.blocking_calls import is_blocking_call
 
 
 def _wait_for_condition() -> None:

@@ -10,8 +10,8 @@ from made_events import built, event
 
 import fastprof
 from fastprof import EventList, errors
-from fastprof.analysis.site_kinds import KINDS
 from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
+from fastprof.model.site_kinds import KINDS
 from fastprof.model.sites import SiteTable
 from fastprof.views.flame_text import flame_text
 from fastprof.views.render import TableOptions, render_table, sorted_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastprof.analysis.site_kinds import KINDS, site_kinds
+from fastprof.model.site_kinds import KINDS, site_kinds
 from fastprof.model.sites import SiteTable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from fastprof.analysis.blocking_calls import is_blocking_call
+from fastprof.model.blocking_calls import is_blocking_call
 from fastprof.model.call_origins import call_origin
 from fastprof.model.sites import SiteTable
 
