@@ -127,6 +127,9 @@ def explain(
     """
     rows = NamedRows(table_of(prof))
     times = StepTimes(rows, step)
+    if times.inside_task:
+        rows = NamedRows(rows.table, by_task=True)
+        times = StepTimes(rows, step)
     if step is not None and not len(times.rows):
         raise errors.ValueError(
             f"no range is named {step!r}. Pass the name of a range, or leave out the step's name."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fastprof.analysis.traversal import NO_LOCATION
 from fastprof.model.imports import Imports
 from fastprof.model.table import EventTable
+from fastprof.model.thread_time import task_rows, task_tracks
 from fastprof.model.tree import EventTree
 
 __all__ = ["NamedRows"]
@@ -27,14 +28,21 @@ class NamedRows:
     """The host events of a table, numbered by their place in `tree`.
 
     Columns, one element per event: start, end, self_ns: begin, end and self time, int64 ns; name_id: index into
-    `names`; thread: id of the track; parent: number of the enclosing event, -1 for none.
+    `names`; thread: id of the thread's track; parent: number of the enclosing event, -1 for none.
 
     imports: those of the table. What ran inside of an import is left out, so that the import has its time;
     is_import: mask of the imports that remain.
+    by_task: events nest within their task, `thread` is the id of the task's track, and the rows of tasks and their
+    suspensions are events. Otherwise the work of tasks is their thread's (EventTree.by_thread).
     """
 
-    def __init__(self, table: EventTable, left_out: Array | None = None) -> None:
-        full = EventTree.of(table)
+    def __init__(
+        self, table: EventTable, left_out: Array | None = None, by_task: bool = False
+    ) -> None:
+        by_task = by_task or task_tracks(table) is None
+        views = None if by_task else task_rows(table)
+        full = EventTree.of(table) if by_task else EventTree.by_thread(table, hidden=views)
+        self.by_task = by_task
         self.table = table
         self.imports = Imports(table)
         hidden = None if full.on_cpu is None else ~full.on_cpu
@@ -47,7 +55,7 @@ class NamedRows:
         self.start: Array = self.tree.take(table.start_ns)
         self.end: Array = self.tree.take(table.end_ns)
         self.name_id: Array = self.tree.take(table.name_id)
-        self.thread: Array = self.tree.take(table.thread)
+        self.thread: Array = self.tree.take(table.thread if by_task else table.recording_thread)
         self.names = table.names
         self.parent = self.tree.parent
 
@@ -56,7 +64,7 @@ class NamedRows:
 
     def without(self, left_out: Array) -> NamedRows:
         """Return the rows without some, by table row; their time is that of what encloses them."""
-        return NamedRows(self.table, left_out)
+        return NamedRows(self.table, left_out, self.by_task)
 
     @cached_property
     def self_ns(self) -> Array:

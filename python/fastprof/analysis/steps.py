@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_kinds import kinds_of_rows
+from fastprof.model.thread_time import task_tracks
 
 __all__ = ["StepTimes"]
 
@@ -51,6 +52,15 @@ class StepTimes:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def inside_task(self) -> bool:
+        """Whether the steps are ranges of a task, so that only that task's events lie inside of them."""
+        if not len(self.rows):
+            return False
+        of_tasks = task_tracks(self.events.table)
+        row = self.events.tree.table_row(int(self.rows[0]))
+        return of_tasks is not None and bool(of_tasks[self.events.table.column("track")[row]])
 
     @property
     def duration(self) -> Array:

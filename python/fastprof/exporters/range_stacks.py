@@ -43,18 +43,20 @@ def collapsed_ranges(
     Paths with a self time of 0 or less are left out, because flame graphs cannot show them. Async
     rows and device activities have no self time.
     """
-    tree = table if isinstance(table, EventTree) else EventTree.of(table)
+    tree = table if isinstance(table, EventTree) else EventTree.by_thread(table)
     texts = [text.translate(_SEPARATORS) for text in tree.table.names]
     heads = [""]
     if threads and len(tree):
-        numbers = np.unique(tree.take(tree.table.thread))
+        numbers = np.unique(tree.take(tree.table.recording_thread))
         known = {track.id: track.name for track in tree.table.tracks}
         heads = [known.get(n) or f"thread {n}" for n in numbers.tolist()]
         heads = [text.translate(_SEPARATORS) + ";" for text in heads]
     names = tree.take(tree.table.name_id)
     thread = None
     if threads and len(tree):
-        thread = np.unique(tree.take(tree.table.thread), return_inverse=True)[1].reshape(-1)
+        thread = np.unique(tree.take(tree.table.recording_thread), return_inverse=True)[1].reshape(
+            -1
+        )
     paths = name_paths(tree, names, max(len(texts), 1), thread)
     limit = _fold_depth(paths, texts, heads, max_chars)
     folded: Array = np.zeros(len(paths.parent), np.int64)

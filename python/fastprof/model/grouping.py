@@ -29,6 +29,9 @@ def group_times(tree: EventTree, codes: Array, groups: int) -> tuple[Array, Arra
     the length of the table.
     """
     start, end = tree.table.start_ns, tree.table.end_ns
+    if tree.away_ns is not None:
+        counts = np.bincount(codes, minlength=groups)
+        return sum_by(codes, tree.total_ns, groups), sum_by(codes, tree.self_ns, groups), counts
     if tree.table_kernels is not None:
         where = _grouped(tree, codes, groups)
         return tree.table_kernels.group_times(**where, start=start, end=end)

@@ -18,6 +18,7 @@ from fastprof.base.device_type import DeviceType
 from fastprof.model.nesting import BLOCK_ROWS, NestKernel, TableKernels, nest_intervals, sum_by
 from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.table import EventKind, EventTable
+from fastprof.model.thread_time import task_tracks, thread_time
 
 __all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
 
@@ -31,7 +32,9 @@ class EventTree:
     parent: index *within the tree* of each row's enclosing range, int32, -1 for none.
     kernel_rows: for each tree row, the table row whose kernels it has; None: its own. Set by `dedupe`.
     table_kernels: native replacements for NumPy sums (see grouping.py); None for NumPy.
-    Build with `EventTree.of`. Safe to read from any number of threads.
+    away_ns: for trees by thread (thread_time.py), (suspended_ns, given_ns) of each row; None: both are 0.
+    Build with `EventTree.by_thread`, or with `EventTree.of` where only rows of one track nest. Safe to read from any
+    number of threads.
     """
 
     def __init__(
@@ -41,12 +44,39 @@ class EventTree:
         parent: Array,
         kernel_rows: Array | None = None,
         kernels: TableKernels | None = None,
+        away_ns: tuple[Array, Array] | None = None,
     ) -> None:
         self.table = table
         self.rows = rows
         self.parent = parent
         self.kernel_rows = kernel_rows
         self.table_kernels = kernels
+        self.away_ns = away_ns
+
+    @classmethod
+    def by_thread(
+        cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
+    ) -> EventTree:
+        """Return EventTree.of(...) with the work of tasks as work of their threads, so that time counts once.
+
+        The parent of a task's outermost row is the row of the thread that ran it, and no row's self time includes
+        suspensions of its task or work of another one. Parameters as of `of`.
+        """
+        whole = cls.of(table, kernel=kernel)
+        if task_tracks(table) is not None:
+            found = thread_time(table, whole.parent_rows(), nesting_rows(table), kernel)
+            if found is not None:
+                parent, *away = found
+                parent = parent if whole.rows is None else parent[whole.rows]
+                if whole.rows is not None:
+                    parent = new_numbers(whole.rows, len(table), np.int32)[parent]
+                suspended, given = (whole.take(each) for each in away)
+                whole = cls(table, whole.rows, parent, away_ns=(suspended, given))
+        if hidden is None:
+            return whole
+        if whole.away_ns is None:
+            return cls.of(table, kernel=kernel, hidden=hidden)
+        return whole.without(whole.take(hidden))
 
     @classmethod
     def of(
@@ -100,9 +130,11 @@ class EventTree:
         """Return EventTree.of(table, hidden=hidden).dedupe(...), computed by native kernels.
 
         name_of_site: name code of each site. The tree's sums use the kernels too. Returns None if the
-        table does not qualify: no parents, not begin_ordered, or device activities attached to rows.
+        table does not qualify: no parents, not begin_ordered, tasks, or device activities attached to rows.
         """
         if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
+            return None
+        if task_tracks(table) is not None:
             return None
         rows, parent = kernels.listed_rows(
             parent=table.column("parent"),
@@ -129,7 +161,20 @@ class EventTree:
             position[skip_rows(self.parent, kept)[listed]],
             None if self.kernel_rows is None else self.kernel_rows[listed],
             self.table_kernels,
+            self._away_of(kept, listed),
         )
+
+    def _away_of(self, kept: Array, listed: Array) -> tuple[Array, Array] | None:
+        """Return away_ns of the rows that stay; what removed rows gave is given by the rows above them."""
+        if self.away_ns is None:
+            return None
+        suspended, given = self.away_ns
+        gone = np.flatnonzero(~kept & (given != 0))
+        if len(gone):
+            above = skip_rows(self.parent, kept)[gone]
+            given = given.copy()
+            np.add.at(given, above[above >= 0], given[gone][above >= 0])
+        return suspended[listed], given[listed]
 
     def parent_rows(self) -> Array:
         """Return, by table row, the table row of its parent; -1 for none and for rows not in the tree."""
@@ -141,7 +186,14 @@ class EventTree:
 
     def __reduce__(self) -> Any:
         # Pickled without the native kernels: NumPy computes the same sums.
-        return EventTree, (self.table, self.rows, self.parent, self.kernel_rows)
+        return EventTree, (
+            self.table,
+            self.rows,
+            self.parent,
+            self.kernel_rows,
+            None,
+            self.away_ns,
+        )
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -256,11 +308,26 @@ class EventTree:
 
     @cached_property
     def self_ns(self) -> Array:
-        """total_ns minus that of the direct children; 0 for async and device rows.
+        """Time in which the row is the innermost that runs, int64 ns; 0 for async and device rows.
 
-        Not clamped: children that overlap make it negative.
+        total_ns minus that of the direct children; in trees by thread, also without suspensions of the row's task
+        and of work that other rows have (thread_time.py). Not clamped: children that overlap make it negative.
         """
-        return self._without_children(self.total_ns)
+        if self.away_ns is None:
+            return self._without_children(self.total_ns)
+        suspended, given = self.away_ns
+        own = self._without_children(self.total_ns - suspended)
+        return np.where(self._sums_nothing, 0, own - given)
+
+    @property
+    def _sums_nothing(self) -> Array:
+        """Mask of the async rows and device activities."""
+        mask: Array = np.zeros(len(self), np.bool_)
+        if self.is_async is not None:
+            mask |= self.is_async
+        if self.on_cpu is not None:
+            mask |= ~self.on_cpu
+        return mask
 
     def self_of(self, column: str) -> Array:
         """Return the self value of a column that includes children, such as cpu_memory_usage."""
@@ -354,7 +421,8 @@ class EventTree:
             kernel_rows = source[keep_index]
         position = new_numbers(keep_index, len(self), np.int32)
         rows = keep_index if self.rows is None else self.rows[keep_index]
-        return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows)
+        away = self._away_of(kept, keep_index)
+        return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows, away_ns=away)
 
     def _named_as_parent(self, names: Array) -> Array:
         """Return the rows with their parent's name. They are rare, so blocks are scanned."""

@@ -82,6 +82,7 @@ def make_dataset(
     site_numbers, sites = _sites(rows, strings)
     with Packer() as pack:
         _add_times(pack, rows, site_numbers)
+        _add_thread_time(pack, rows, lanes)
         add_columns(pack, rows)
         stacks = add_stacks(pack, rows, strings, kept_notes)
         values = add_values(pack, rows, kept_notes)
@@ -170,6 +171,29 @@ def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
     block.integers("flags", flags)
 
 
+def _add_thread_time(pack: Packer, rows: ReportRows, lanes: list[dict[str, Any]]) -> None:
+    """Add the blocks by which work of tasks counts as their threads' (model/thread_time.py), if there are tasks.
+
+    "callers": the parent + 1 of each row of the tasks' lanes, in the report's order. "away": ns by row, sparse: that
+    the task was suspended, and that the row gave to rows that are not its children.
+    """
+    if rows.tree.away_ns is None:
+        return
+    number = np.arange(len(rows)) if rows.order is None else np.argsort(rows.order)
+    parent = rows.take(rows.tree.parent)
+    callers = np.where(parent >= 0, number[parent], -1) + 1
+    spans = [
+        np.arange(lane["first"], lane["first"] + lane["count"]) for lane in lanes if lane["task"]
+    ]
+    pack.block("callers").integers("row", callers[np.concatenate(spans)], signed=True)
+    suspended, given = (rows.take(each) for each in rows.tree.away_ns)
+    at = np.flatnonzero((suspended != 0) | (given != 0))
+    block = pack.block("away")
+    block.integers("row", at, delta=True)
+    block.integers("suspended", suspended[at], signed=True)
+    block.integers("given", given[at], signed=True)
+
+
 def _flags(rows: ReportRows) -> Array:
     """Return bits of each row: 1 unfinished, 2 ended on another thread, 4 on the stack before the start."""
     table = rows.table
@@ -209,6 +233,8 @@ def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Ar
                 "pid": track.pid if track else table.pid,
                 "tid": track.tid if track else lane.track,
                 "task": int(track is not None and track.thread_id >= 0),
+                "thread": _thread_lane(table, of_track, lane.track),
+                "group": strings.number(_coroutine(track.name) if track else ""),
                 "device": lane.device,
                 "stream": lane.stream,
                 "first": lane.first,
@@ -216,6 +242,19 @@ def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Ar
             }
         )
     return found, of_track
+
+
+def _coroutine(name: str) -> str:
+    """Return the name of a task's coroutine: "handle" of "handle (Task-3)"."""
+    return name.rpartition(" (Task-")[0] or name
+
+
+def _thread_lane(table: EventTable, of_track: Array, track: int) -> int:
+    """Return the number of the lane of a track's thread, -1 if it has none."""
+    if track >= len(table.tracks):
+        return -1
+    found = np.flatnonzero(table.tracks.ids == table.tracks.thread_ids[track])
+    return int(of_track[found[0]]) if len(found) else -1
 
 
 def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[int]]]:

@@ -73,7 +73,7 @@ def arrange(tree: EventTree) -> ReportRows:
     table = tree.table
     code, kinds = _lane_codes(tree)
     start = tree.column("start_ns")
-    depth = tree.depth
+    depth = _lane_depth(tree)
     changes = np.flatnonzero(code[1:] != code[:-1]) + 1 if len(code) else np.zeros(0, np.int64)
     firsts = np.concatenate([[0], changes]) if len(code) else changes
     order = None
@@ -95,6 +95,17 @@ def arrange(tree: EventTree) -> ReportRows:
     ]
     end = tree.column("end_ns")
     return ReportRows(tree, order, lanes, start, end if order is None else end[order], depth)
+
+
+def _lane_depth(tree: EventTree) -> Array:
+    """Return the depth of each tree row among the rows of its own track."""
+    if tree.away_ns is None:
+        return tree.depth
+    absent = np.zeros(len(tree.table), np.bool_)
+    if tree.rows is not None:
+        absent[:] = True
+        absent[tree.rows] = False
+    return EventTree.of(tree.table, hidden=absent).depth
 
 
 def _lane_codes(tree: EventTree) -> tuple[Array, dict[int, tuple[str, int, str, int]]]:

@@ -89,7 +89,7 @@ class EventList(ListOutputs[T]):
             names = display_codes_by_site(table.sites)
             tree = EventTree.by_kernels(table, kernels, hidden, names)
         if tree is None:
-            tree = EventTree.of(table, kernel=kernel, hidden=hidden)
+            tree = EventTree.by_thread(table, kernel=kernel, hidden=hidden)
             if dedupe:
                 tree = tree.dedupe(display_codes(tree)[0])
         events: EventList[FunctionEvent] = EventList(

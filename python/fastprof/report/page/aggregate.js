@@ -58,12 +58,26 @@ R.aggregate = (() => {
     return model.parentWithoutCalls;
   }
 
+  /**
+   * Self times: those of the rows inside of a row are left out. A task's work is its thread's (block "away"): the time in
+   * which a row's task was suspended is nobody's, and a row has no time that rows which are not its children had. Of an
+   * interval, a proportional part of both counts.
+   */
   function selfOf(/** @type {any} */ model, /** @type {Int32Array} */ parents, /** @type {any} */ inside, hidesCalls = false) {
     const self = Float64Array.from(inside);
-    const { n, rowKey, keys } = model;
-    for (let row = 0; row < n; row++) {
-      const up = parents[row];
-      if (up >= 0 && !(hidesCalls && keys[rowKey[row]].call)) self[up] -= inside[row];
+    const { n, rowKey, keys, length, away } = model;
+    const hidden = (/** @type {number} */ row) => hidesCalls && keys[rowKey[row]].call;
+    const part = (/** @type {number} */ ns, /** @type {number} */ row) => (length[row] ? (ns * inside[row]) / length[row] : 0);
+    const subtract = (/** @type {number} */ row, /** @type {number} */ ns) => {
+      if (row >= 0) self[row] -= ns;
+    };
+    for (let row = 0; row < n; row++) if (!hidden(row)) subtract(parents[row], inside[row]);
+    for (let i = 0; away && i < away.row.length; i++) {
+      const row = away.row[i];
+      const suspended = part(away.suspended[i], row);
+      self[row] -= suspended;
+      if (!hidden(row)) subtract(parents[row], -suspended);
+      subtract(hidden(row) ? parents[row] : row, part(away.given[i], row));
     }
     for (const lane of model.lanes) {
       if (lane.kind !== "thread") self.fill(0, lane.first, lane.first + lane.count);
@@ -114,5 +128,5 @@ R.aggregate = (() => {
     return [...found.values()];
   }
 
-  return { groups, forRows, withoutCalls };
+  return { groups, forRows, selfOf, withoutCalls };
 })();

@@ -38,9 +38,9 @@ R.flameTree = (() => {
     R.aggregate.forRows(model, selection, (row, length, self, parent) => {
       if (byThread && (lane < 0 || row >= model.lanes[lane].first + model.lanes[lane].count || row < model.lanes[lane].first)) {
         lane = model.laneOf(row);
-        const { label } = model.lanes[lane];
-        if (!threads.has(lane)) threads.set(lane, [node(label, -1, root), threads.size + 1]);
-        [top, topId] = threads.get(lane);
+        const of = model.lanes[lane].task && model.lanes[lane].thread >= 0 ? model.lanes[lane].thread : lane; // a task's work is its thread's
+        if (!threads.has(of)) threads.set(of, [node(model.lanes[of].label, -1, root), threads.size + 1]);
+        [top, topId] = threads.get(of);
       }
       const above = parent >= 0 ? nodeOf[parent] : -1;
       const key = model.rowKey[row];

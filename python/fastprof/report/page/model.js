@@ -78,7 +78,7 @@ R.model = (() => {
     model.flags = rows.flags;
     readLanes(model, rows);
     readKeys(model);
-    nest(model);
+    nest(model, await model.block("callers"), await model.block("away"));
     giveColours(model);
     model.lanes.forEach((/** @type {Lane} */ lane) => place(model, lane));
     return model;
@@ -144,27 +144,25 @@ R.model = (() => {
     model.hasWaits = sites.wait.some(Boolean);
   }
 
-  /** Compute parents from depths, and self times. */
-  function nest(/** @type {any} */ model) {
+  /** Compute parents from depths, for rows of tasks from the block "callers", and self times. */
+  function nest(/** @type {any} */ model, /** @type {any} */ callers, /** @type {any} */ away) {
     const { n, depth, length } = model;
     const parent = new Int32Array(n).fill(-1);
-    const self = Float64Array.from(length);
     const last = /** @type {number[]} */ ([]);
+    let caller = 0;
     for (const lane of model.lanes) {
       last.length = 0;
       for (let row = lane.first; row < lane.first + lane.count; row++) {
         const level = depth[row];
         const above = level > 0 ? last[level - 1] : undefined;
-        if (above !== undefined) {
-          parent[row] = above;
-          self[above] -= length[row];
-        }
+        if (lane.task && callers) parent[row] = callers.row[caller++] - 1;
+        else if (above !== undefined) parent[row] = above;
         last[level] = row;
-        if (lane.kind !== "thread") self[row] = 0;
       }
     }
+    model.away = away;
     model.parent = parent;
-    model.self = self;
+    model.self = R.aggregate.selfOf(model, parent, length);
   }
 
   /** Give the names of each kind with the most self time distinct shades; the others keep the shade of their hash. */
