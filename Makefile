@@ -106,7 +106,7 @@ sanitize-python: $(TOOLS)  ## run the tests of traced calls and tasks under ASan
 
 # Does not use .venv, because offline machines have fastprof and PyTorch in a Python of their own. Reports what is missing.
 gpu-check:  ## check fastprof on an NVIDIA GPU, offline, in ten minutes; writes benchmarks/results/gpu-<device>.json (PYTHON=...)
-	$(PYTHON) tests/gpu/gpu_check.py
+	$(PYTHON) tests/gpu/session.py
 
 sanitize-cuda: $(INSTALLED)  ## run the CUDA backends on their doubles under ASan+UBSan, then TSan; needs the headers of test-integrations, builds for minutes
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize address,undefined

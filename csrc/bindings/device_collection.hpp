@@ -23,9 +23,10 @@ inline devices::DeviceBackend& backend_of(const std::string& name) {
 // The destructor abandons an open collection. Use from one thread at a time, without the GIL.
 class DeviceCollection {
  public:
-  DeviceCollection(const std::string& name, const std::vector<std::string>& types)
+  DeviceCollection(const std::string& name, const std::vector<std::string>& types,
+                   bool shares_tool)
       : backend_(&backend_of(name)) {
-    number_ = backend_->begin(devices::CollectionRequest{types});
+    number_ = backend_->begin(devices::CollectionRequest{types, shares_tool});
   }
   ~DeviceCollection() { abandon(); }
   DeviceCollection(const DeviceCollection&) = delete;

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cuda_backend.hpp"
 #include "backends/cuda/cupti_library.hpp"
+#include "backends/cuda/device_properties.hpp"
 #include "backends/cuda/event_backend.hpp"
 #include "backends/cuda/event_stubs.hpp"
 #include "bindings/device_collection.hpp"
@@ -41,6 +42,10 @@ void register_devices(py::module_& module) {
       "at which it may lie; the first call counts. Return why there is none, else an empty text. "
       "Any thread.");
   module.def(
+      "cuda_members", &cupti::device_members, py::arg("libraries"), without_gil,
+      "Return (name, JSON text) of a trace's members that say which GPUs and libraries of NVIDIA's "
+      "there are. libraries: as for load_cupti. Any thread.");
+  module.def(
       "register_cuda_events",
       [](const std::vector<std::string>& libraries) {
         devices::register_event_backend(libraries);
@@ -58,11 +63,11 @@ void register_devices(py::module_& module) {
   py::class_<DeviceCollection>(
       module, "DeviceCollection",
       "A backend's collection, open from the constructor to end(). Use from one thread at a time.")
-      .def(py::init<const std::string&, const std::vector<std::string>&>(), py::arg("name"),
-           py::arg("types"), without_gil,
-           "Begin. types: of traces (\"kernel\", ...). errors.UnavailableError if that is "
-           "impossible "
-           "now, errors.ValueError for an unknown backend.")
+      .def(py::init<const std::string&, const std::vector<std::string>&, bool>(), py::arg("name"),
+           py::arg("types"), py::arg("shares_tool") = false, without_gil,
+           "Begin. types: of traces (\"kernel\", ...). shares_tool: use the device's tool although "
+           "another client holds it, which must not be recording. errors.UnavailableError if that "
+           "is impossible now, errors.ValueError for an unknown backend.")
       .def("end", &DeviceCollection::end, without_gil,
            "Wait for the device, end, and return what failed. No effect when called again.")
       .def("collect_so_far", &DeviceCollection::collect_so_far, without_gil,

@@ -17,6 +17,8 @@ namespace devices {
 // "gpu_user_annotation". A backend ignores types that it does not record.
 struct CollectionRequest {
   std::vector<std::string> types;
+  // Use the device's tool even if another client holds it, which must not be recording.
+  bool shares_tool = false;
 };
 
 // Collector for one kind of device. Any number of collections may be open at once; each receives

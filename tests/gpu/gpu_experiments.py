@@ -467,8 +467,12 @@ def jax_alone(gpu: Gpu | None) -> Result:
 
 
 def events_fallback(gpu: Gpu) -> Result:
-    """Without CUPTI, ranges are timed by CUDA events."""
-    os.environ["FASTPROF_CUPTI_LIBRARY"] = ""
+    """Where CUPTI is held by another client, ranges are timed by CUDA events."""
+    if gpu.is_double:
+        return _skip("the double has no events")
+    os.environ["CUDA_INJECTION64_PATH"] = "none"  # as if Nsight held CUPTI: no sharing
+    client = RawClient()
+    client.subscribe()
     with profile(activities=BOTH) as prof:
         for _ in range(10):
             with record_function("range"):
@@ -476,7 +480,8 @@ def events_fallback(gpu: Gpu) -> Result:
         gpu.synchronize()
     rows = {e.key: [e.count, e.device_time_total] for e in prof.key_averages()}
     faults = [] if rows.get("range", [0, 0])[1] > 0 else ["the range has no device time"]
-    return {"faults": faults, "facts": {"range": rows.get("range"), "missing": dict(prof.missing)}}
+    client.unsubscribe()
+    return {"faults": faults, "facts": {"range": rows.get("range"), "missing": dict(prof.missing), **summary(trace_of(prof, "events.json"))}}
 
 
 def sync_events(gpu: Gpu) -> Result:

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,34 @@ class ActivityBuffers {
   // max_bytes: bound of the memory of filled buffers, whether not yet taken or held by collections.
   explicit ActivityBuffers(uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Returns a new buffer of kBufferBytes bytes; null if memory is exhausted.
-  static uint8_t* request() noexcept {
-    return static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+  // Returns a new buffer of kBufferBytes zeroed bytes; null if memory is exhausted. Fresh memory of
+  // the system is zero already, so that the launching thread does not pay for clearing it.
+  uint8_t* request() noexcept {
+    auto* const memory = static_cast<uint8_t*>(std::calloc(1, kBufferBytes));
+    if (memory == nullptr) return nullptr;
+    const std::lock_guard<std::mutex> hold(lock_);
+    handed_out_.insert(memory);
+    return memory;
+  }
+
+  // Returns whether a buffer is one of ours, and no longer handed out. CUPTI's callbacks belong to
+  // the process: buffers of another client may come back to us, and ours to it.
+  bool take_back(uint8_t* memory) {
+    const std::lock_guard<std::mutex> hold(lock_);
+    return handed_out_.erase(memory) != 0;
+  }
+
+  // Returns the number of buffers that have not come back.
+  size_t count_handed_out() {
+    const std::lock_guard<std::mutex> hold(lock_);
+    return handed_out_.size();
+  }
+
+  // Gives up the buffers that have not come back, whose number is returned. They are not freed,
+  // since CUPTI may still write into them.
+  size_t forget_handed_out() {
+    const std::lock_guard<std::mutex> hold(lock_);
+    return std::exchange(handed_out_, {}).size();
   }
 
   // Takes ownership of a filled buffer. Returns false, and leaves the buffer to the caller, if that
@@ -78,6 +104,7 @@ class ActivityBuffers {
   }
 
   std::mutex lock_;
+  std::unordered_set<uint8_t*> handed_out_;
   std::vector<SharedBuffer> filled_;
   std::vector<std::weak_ptr<FilledBuffer>> alive_;
   const uint64_t max_bytes_;

@@ -40,6 +40,34 @@ inline constexpr std::pair<uint32_t, uint32_t> kRecordKinds[] = {
     {kind::marker_data, listed::marker},       {kind::memory2, listed::memory},
     {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory}};
 
+// What records of a kind are of, for messages.
+inline const char* kind_name(uint32_t activity) {
+  switch (activity) {
+    case kind::concurrent_kernel:
+      return "kernels";
+    case kind::memcpy:
+      return "copies";
+    case kind::memset:
+      return "fills";
+    case kind::runtime:
+      return "calls of the runtime";
+    case kind::driver:
+      return "calls of the driver";
+    case kind::synchronization:
+    case kind::cuda_event:
+      return "waits";
+    case kind::memory2:
+    case kind::memory_pool:
+      return "allocations";
+    case kind::unified_memory:
+      return "pages of managed memory";
+    case kind::marker:
+      return "markers";
+    default:
+      return "CUPTI's overheads";
+  }
+}
+
 // Whether work is to be annotated with the ranges that launched it.
 inline bool annotates(const std::vector<std::string>& types) {
   return std::find(types.begin(), types.end(), kAnnotation) != types.end();

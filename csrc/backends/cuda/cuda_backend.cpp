@@ -52,18 +52,14 @@ class CudaBackend final : public DeviceBackend {
   std::string problem() override {
     if (in_forked_child()) return kForked;
     const std::lock_guard<std::mutex> hold(lock_);
-    if (!collections_.empty()) return {};
-    std::string reason;
-    if (!cupti_.begin(reason)) return reason;
-    cupti_.end();
-    return {};
+    return collections_.empty() ? cupti_.problem() : std::string();
   }
 
   uint64_t begin(const CollectionRequest& request) override {
     if (in_forked_child()) raise<UnavailableError>(kForked);
     const std::lock_guard<std::mutex> hold(lock_);
     std::string reason;
-    if (collections_.empty() && !cupti_.begin(reason))
+    if (collections_.empty() && !cupti_.begin(request.shares_tool, reason))
       raise<UnavailableError>("work on CUDA devices cannot be collected: " + reason);
     deliver();  // what was recorded before belongs to the other collections
     Collection collection;
@@ -75,7 +71,11 @@ class CudaBackend final : public DeviceBackend {
     collection.refused_before = cupti_.count_refused();
     collection.begin = cupti_.clocks();
     collection.begin_ns = platform::monotonic_ns();
-    cupti_.enable(collection.kinds, collection.problems);
+    if (!cupti_.enable(collection.kinds, collection.problems) && collections_.empty()) {
+      cupti_.end();
+      raise<UnavailableError>("work on CUDA devices cannot be collected: " +
+                              collection.problems.back());
+    }
     const uint64_t number = ++last_;
     collections_.emplace(number, std::move(collection));
     return number;
@@ -89,9 +89,15 @@ class CudaBackend final : public DeviceBackend {
       const auto at = collections_.find(number);
       if (at == collections_.end())
         raise<StateError>("this collection of CUDA activities has ended already");
-      cupti_.synchronize();
+      cupti_.synchronize(problems);
       flush(true, problems);
       deliver();
+      if (const size_t lost = cupti_.count_handed_out())
+        problems.push_back(
+            "another client of CUPTI took over the records during the profile (" +
+            std::to_string(lost) +
+            " buffers did not come back): kernels, copies and calls since then are missing. End "
+            "the other profiler first");
       if (!cupti_.has_kernel_thread_ids())
         problems.push_back(
             "CUPTI does not number threads as the kernel does: work is not linked to ranges");
@@ -189,6 +195,7 @@ class CudaBackend final : public DeviceBackend {
         portion.own_clock ? ClockLine()
                           : ClockLine::between(portion.begin, portion.until, portion.ticks_per_ns);
     cupti::RecordReader reader(cupti_.library(), clock, portion.ticks_per_ns, portion.kinds);
+    reader.reject_after(portion.until.ticks);
     reader.follow(portion.earlier);
     for (const SharedBuffer& buffer : portion.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
@@ -201,7 +208,12 @@ class CudaBackend final : public DeviceBackend {
     portion.earlier = reader.leave();
     QueueNames(problems).apply(activities);
     activities.annotates = portion.annotates;
-    activities.dropped = portion.dropped + portion.refused + unplaced;
+    activities.dropped = portion.dropped + portion.refused + unplaced + reader.rejected();
+    if (reader.rejected() != 0)
+      problems.push_back(std::to_string(reader.rejected()) +
+                         " CUDA activities were dropped, because they begin before the call that "
+                         "launched them or end after the profile: CUPTI stamped them with another "
+                         "clock");
     if (portion.refused != 0)
       problems.push_back(
           "CUDA activities were lost, because more records were waiting than fit into memory: "

@@ -21,7 +21,9 @@ namespace cupti {
 using Result = uint32_t;
 namespace result {
 constexpr Result success = 0, invalid_parameter = 1, max_limit_reached = 12, not_initialized = 15,
-                 insufficient_privileges = 35, multiple_subscribers = 39, unknown = 999;
+                 virtualized_not_supported = 33, insufficient_privileges = 35,
+                 multiple_subscribers = 39, virtualized_insufficient_privileges = 40,
+                 mig_not_supported = 43, unknown = 999;
 }
 
 // CUpti_ActivityKind.
@@ -56,7 +58,9 @@ namespace domain {
 constexpr uint32_t driver_api = 1, runtime_api = 2;
 }
 
+constexpr uint32_t kThreadIdDefault = 0;     // CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT
 constexpr uint32_t kThreadIdSystem = 1;      // CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM: gettid()
+constexpr uint32_t kZeroedBuffers = 5;       // CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 constexpr uint32_t kFlushForced = 1;         // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 constexpr uint32_t kObjectThread = 2;        // CUPTI_ACTIVITY_OBJECT_THREAD
 constexpr uint32_t kNoStream = 0xFFFFFFFFu;  // CUPTI_SYNCHRONIZATION_INVALID_VALUE
@@ -189,6 +193,15 @@ struct FASTPROF_CUPTI_RECORD MarkerDataRecord {
   uint32_t kind, flags, id, payload_kind;
   uint64_t payload;
   uint32_t color, category;
+};
+
+// CUpti_SubscriberParams of CUDA 13.0. Later versions append fields, and read as many as struct_size
+// says.
+struct SubscriberParams {
+  size_t struct_size;
+  const char* name;      // ours, for the messages of others
+  char* holder;          // receives the name of the client that holds CUPTI
+  size_t holder_bytes;   // at least 64
 };
 
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);

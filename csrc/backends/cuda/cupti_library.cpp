@@ -38,16 +38,31 @@ std::string bind(void* handle, CuptiLibrary& library) {
   find_function(handle, "cuptiGetCallbackName", library.callback_name);
   find_function(handle, "cuptiActivityConfigureUnifiedMemoryCounter",
                 library.configure_unified_memory);
+  find_function(handle, "cuptiSubscribe_v2", library.subscribe_v2);
+  find_function(handle, "cuptiActivitySetAttribute", library.set_attribute);
+  find_function(handle, "cuptiActivityEnableRuntimeApi", library.enable_runtime_call);
+  find_function(handle, "cuptiActivityEnableDriverApi", library.enable_driver_call);
+  find_function(handle, "cuptiFinalize", library.finalize);
   return missing;
 }
 
 // Looks for the driver's library, again at each call: a program may load it after CUPTI.
 void find_driver(CuptiLibrary& library) {
-  if (library.context_synchronize != nullptr) return;
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (driver == nullptr) return;
-  find_function(driver, "cuDeviceGetAttribute", library.device_attribute);
-  find_function(driver, "cuCtxSynchronize", library.context_synchronize);
+  CuptiLibrary::Driver& driver = library.driver;
+  if (driver.context_synchronize != nullptr) return;
+  void* const handle = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle == nullptr) return;
+  find_function(handle, "cuDriverGetVersion", driver.get_version);
+  find_function(handle, "cuDeviceGetCount", driver.device_count);
+  find_function(handle, "cuDeviceGetAttribute", driver.device_attribute);
+  find_function(handle, "cuDeviceGetName", driver.device_name);
+  find_function(handle, "cuDeviceTotalMem_v2", driver.device_memory);
+  find_function(handle, "cuCtxPushCurrent_v2", driver.context_push);
+  find_function(handle, "cuCtxPopCurrent_v2", driver.context_pop);
+  find_function(handle, "cuDevicePrimaryCtxGetState", driver.primary_state);
+  find_function(handle, "cuDevicePrimaryCtxRetain", driver.primary_retain);
+  find_function(handle, "cuDevicePrimaryCtxRelease_v2", driver.primary_release);
+  find_function(handle, "cuCtxSynchronize", driver.context_synchronize);
 }
 
 }  // namespace
@@ -58,6 +73,20 @@ std::string CuptiLibrary::text_of(Result code) const {
       text == nullptr)
     return "error " + std::to_string(code);
   return std::string(text) + " (" + std::to_string(code) + ")";
+}
+
+std::string CuptiLibrary::versions() const {
+  // 130001 is 13.0, update 1. Before CUDA 13 it counts the versions of CUPTI: 28 is CUDA 12.9.
+  std::string text = "libcupti ";
+  text += version > 1000 ? std::to_string(version / 10000) + "." +
+                               std::to_string(version / 100 % 100) + "." +
+                               std::to_string(version % 100)
+                         : std::to_string(version);
+  int number = 0;
+  if (driver.get_version != nullptr && driver.get_version(&number) == 0)
+    text += ", driver for CUDA " + std::to_string(number / 1000) + "." +
+            std::to_string(number % 1000 / 10);
+  return text;
 }
 
 const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::string& problem) {

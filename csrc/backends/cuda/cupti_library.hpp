@@ -32,10 +32,29 @@ struct CuptiLibrary {
   Result (*set_thread_id_type)(uint32_t) = nullptr;
   Result (*callback_name)(uint32_t domain, uint32_t cbid, const char** name) = nullptr;
   Result (*configure_unified_memory)(UnifiedMemoryConfig*, uint32_t count) = nullptr;
+  Result (*subscribe_v2)(void** subscriber, Callback, void* user, SubscriberParams*) = nullptr;
+  Result (*set_attribute)(uint32_t attribute, size_t* bytes, void* value) = nullptr;
+  Result (*enable_runtime_call)(uint32_t cbid, uint8_t on) = nullptr;  // CUDA 12.5
+  Result (*enable_driver_call)(uint32_t cbid, uint8_t on) = nullptr;
+  Result (*finalize)() = nullptr;
 
-  // Of the driver's library, if the process has loaded it.
-  int (*context_synchronize)() = nullptr;
-  int (*device_attribute)(int* value, int attribute, int device) = nullptr;
+  // Of the driver's library, if the process has loaded it. Null if it lacks them.
+  struct Driver {
+    int (*get_version)(int* version) = nullptr;
+    int (*device_count)(int* count) = nullptr;
+    int (*device_attribute)(int* value, int attribute, int device) = nullptr;
+    int (*device_name)(char* name, int bytes, int device) = nullptr;
+    int (*device_memory)(size_t* bytes, int device) = nullptr;
+    int (*context_synchronize)() = nullptr;
+    int (*context_push)(void* context) = nullptr;
+    int (*context_pop)(void** context) = nullptr;
+    int (*primary_state)(int device, unsigned* flags, int* active) = nullptr;
+    int (*primary_retain)(void** context, int device) = nullptr;
+    int (*primary_release)(int device) = nullptr;
+  } driver;
+
+  // "libcupti 13.0.1, driver 13.0": for messages.
+  std::string versions() const;
 
   // The text of a result, for messages.
   std::string text_of(Result code) const;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/cupti_subscription.hpp"
 
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "backends/cuda/activity_kinds.hpp"
+#include "backends/cuda/launch_text.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
@@ -17,6 +20,16 @@ uint64_t timestamp() {
 }
 void on_callback(void*, uint32_t, uint32_t, const void*) {}
 
+// More than CUPTI numbers: 13.5 has some 900 calls of the driver.
+constexpr uint32_t kMaxCalls = 4096;
+constexpr uint32_t kFinalizesWithGraphs = 24;  // CUPTI of CUDA 12.6
+
+Result set_zeroed_buffers(const CuptiLibrary& library, uint8_t on) {
+  size_t bytes = sizeof on;
+  return library.set_attribute == nullptr ? result::success
+                                          : library.set_attribute(kZeroedBuffers, &bytes, &on);
+}
+
 }  // namespace
 
 CuptiSubscription::CuptiSubscription(std::vector<std::string> libraries, uint64_t max_bytes)
@@ -24,9 +37,10 @@ CuptiSubscription::CuptiSubscription(std::vector<std::string> libraries, uint64_
   only_ = this;
 }
 
-// CUPTI calls this and complete_buffer() on its own threads. They only pass buffers on.
+// CUPTI calls this and complete_buffer() on its own threads and on those that launch. They only pass
+// buffers on.
 void CuptiSubscription::request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
-  *buffer = ActivityBuffers::request();
+  *buffer = only_->buffers_.request();
   *size = *buffer != nullptr ? ActivityBuffers::kBufferBytes : 0;
   *max_records = 0;  // as many as fit
 }
@@ -34,6 +48,7 @@ void CuptiSubscription::request_buffer(uint8_t** buffer, size_t* size, size_t* m
 void CuptiSubscription::complete_buffer(void*, uint32_t, uint8_t* buffer, size_t,
                                         size_t valid_bytes) {
   CuptiSubscription* const own = only_;
+  if (!own->buffers_.take_back(buffer)) return;  // another client's
   std::unique_ptr<uint8_t, FreeMemory> memory(buffer);
   if (own->buffers_.complete(memory, valid_bytes)) return;
   uint64_t records = 0;
@@ -43,54 +58,131 @@ void CuptiSubscription::complete_buffer(void*, uint32_t, uint8_t* buffer, size_t
   __atomic_fetch_add(&own->refused_, records, __ATOMIC_RELAXED);
 }
 
-bool CuptiSubscription::begin(std::string& reason) {
+std::string CuptiSubscription::problem() {
+  std::string reason;
+  library_ = load_cupti(libraries_, reason);
+  if (library_ == nullptr) return reason;
+  // Without a driver, all but the version is refused.
+  const Result code = set_zeroed_buffers(*library_, 0);
+  return code == result::not_initialized || code == result::unknown ? refusal(code) : "";
+}
+
+bool CuptiSubscription::begin(bool shares, std::string& reason) {
   library_ = load_cupti(libraries_, reason);
   if (library_ == nullptr) return false;
-  const Result code = library_->subscribe(&subscriber_, &on_callback, nullptr);
-  if (code != result::success) {
+  const Result code = subscribe();
+  const bool shared = code == result::multiple_subscribers && shares;
+  if (code != result::success && !shared) {
     reason = refusal(code);
     return false;
   }
-  own_clock_ = library_->register_timestamp != nullptr &&
-               library_->register_timestamp(&timestamp) == result::success;
+  // Once a process: each registration may spoil records, which then have CUPTI's own clock. A client
+  // with which we share CUPTI may have registered its clock since.
+  if (!clock_registered_ || shared)
+    clock_registered_ = library_->register_timestamp != nullptr &&
+                        library_->register_timestamp(&timestamp) == result::success;
+  own_clock_ = clock_registered_;
   kernel_thread_ids_ = library_->set_thread_id_type != nullptr &&
                        library_->set_thread_id_type(kThreadIdSystem) == result::success;
+  set_zeroed_buffers(*library_, 1);
   const Result registered = library_->register_callbacks(&request_buffer, &complete_buffer);
   if (registered == result::success) return true;
   reason = "CUPTI refused its buffers: " + library_->text_of(registered);
-  library_->unsubscribe(subscriber_);
+  end();
   return false;
+}
+
+Result CuptiSubscription::subscribe() {
+  holder_.clear();
+  subscriber_ = nullptr;
+  if (library_->subscribe_v2 != nullptr) {
+    char holder[128] = "";
+    SubscriberParams params{sizeof params, "fastprof", holder, sizeof holder};
+    const Result code = library_->subscribe_v2(&subscriber_, &on_callback, nullptr, &params);
+    holder[sizeof holder - 1] = 0;
+    holder_ = holder;
+    if (code != result::invalid_parameter) return code;
+  }
+  return library_->subscribe(&subscriber_, &on_callback, nullptr);
 }
 
 std::string CuptiSubscription::refusal(Result code) const {
   if (code == result::multiple_subscribers || code == result::max_limit_reached)
-    return "another tool uses CUPTI in this process (Nsight, torch.profiler or the like), and it "
-           "accepts one: end that first";
+    return "another tool uses CUPTI in this process (" +
+           (holder_.empty() || holder_.find("<not provided>") != std::string::npos
+                ? "Nsight, torch.profiler or the like"
+                : holder_) +
+           "), and it accepts one: end that first";
   if (code == result::insufficient_privileges)
-    return "this user may not profile the GPU: see NVIDIA's page on ERR_NVGPUCTRPERM, or run as "
-           "root";
+    return "this user may not profile the GPU (" + library_->text_of(code) +
+           "): see NVIDIA's page on ERR_NVGPUCTRPERM, or run as root";
+  if (code == result::virtualized_not_supported ||
+      code == result::virtualized_insufficient_privileges || code == result::mig_not_supported)
+    return "this virtual GPU or MIG instance cannot be profiled (" + library_->text_of(code) +
+           "): its administrator must enable profiling for it";
   if (code == result::not_initialized || code == result::unknown)
-    return "there is no CUDA driver or no GPU here (CUPTI answers " + library_->text_of(code) + ")";
-  return "CUPTI answers " + library_->text_of(code);
+    return "there is no CUDA driver or no GPU here, or the driver is older than libcupti (CUPTI "
+           "answers " +
+           library_->text_of(code) + "; " + library_->versions() + ")";
+  return "CUPTI answers " + library_->text_of(code) + " (" + library_->versions() + ")";
 }
 
 void CuptiSubscription::end() {
   disable_others(0);
-  library_->unsubscribe(subscriber_);
+  if (subscriber_ != nullptr) library_->unsubscribe(subscriber_);
   subscriber_ = nullptr;
+  if (kernel_thread_ids_) library_->set_thread_id_type(kThreadIdDefault);
+  set_zeroed_buffers(*library_, 0);
   buffers_.take();
+  buffers_.forget_handed_out();
+  const char* const teardown = std::getenv("TEARDOWN_CUPTI");
+  // Before CUDA 12.6, detaching with instantiated CUDA graphs crashes the next replay.
+  if (teardown != nullptr && std::strcmp(teardown, "1") == 0 && library_->finalize != nullptr &&
+      library_->version >= kFinalizesWithGraphs && library_->finalize() == result::success)
+    clock_registered_ = false;
 }
 
-void CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problems) {
+bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problems) {
   if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(problems);
+  std::string kernels_refused;
   for (const auto& [activity, bit] : kRecordKinds) {
     if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
     const Result code = library_->enable(activity);
-    // Older versions reject some kinds. These two are in all versions.
-    if (activity == kind::concurrent_kernel) check(code, "kernels are not recorded", problems);
-    if (activity == kind::runtime) check(code, "calls of the runtime are not recorded", problems);
+    if (code == result::success) continue;
+    const std::string problem =
+        std::string(kind_name(activity)) + " are not recorded: " + refusal(code);
+    if (activity == kind::concurrent_kernel)
+      kernels_refused = problem;
+    else if (activity != kind::memcpy2 && activity != kind::marker_data)  // older versions lack these
+      problems.push_back(problem);
   }
+  silence_calls(kinds & ~enabled_);
   enabled_ |= kinds;
+  if (kernels_refused.empty()) return true;
+  problems.push_back(kernels_refused);
+  return false;
+}
+
+// Switches calls off that would be thrown away when they are read: a launch by PyTorch makes five
+// calls of the runtime, and a record costs CUPTI some 200 ns of it. Enabling a kind switches its calls
+// on again.
+void CuptiSubscription::silence_calls(uint32_t kinds) {
+  const auto silence = [&](uint32_t domain, Result (*enable_call)(uint32_t, uint8_t),
+                           std::vector<uint32_t>& quiet) {
+    if (enable_call == nullptr || library_->callback_name == nullptr) return;
+    if (quiet.empty()) {
+      const char* text = nullptr;
+      for (uint32_t cbid = 1; cbid < kMaxCalls; ++cbid)
+        if (library_->callback_name(domain, cbid, &text) == result::success && text != nullptr &&
+            !lists_call(domain, call_name(*library_, domain, cbid)))
+          quiet.push_back(cbid);
+    }
+    for (const uint32_t cbid : quiet) enable_call(cbid, 0);
+  };
+  if ((kinds & listed::runtime) != 0)
+    silence(domain::runtime_api, library_->enable_runtime_call, quiet_runtime_calls_);
+  if ((kinds & listed::driver) != 0)
+    silence(domain::driver_api, library_->enable_driver_call, quiet_driver_calls_);
 }
 
 void CuptiSubscription::disable_others(uint32_t wanted) {
@@ -113,8 +205,34 @@ void CuptiSubscription::configure_unified_memory(std::vector<std::string>& probl
   check(code, "managed memory is not observed", problems);
 }
 
-void CuptiSubscription::synchronize() {
-  if (library_->context_synchronize != nullptr) library_->context_synchronize();
+void CuptiSubscription::synchronize(std::vector<std::string>& problems) {
+  const CuptiLibrary::Driver& driver = library_->driver;
+  if (driver.context_synchronize == nullptr) return;
+  driver.context_synchronize();  // it may not be a primary one; without one, this fails
+  if (driver.device_count == nullptr || driver.primary_state == nullptr ||
+      driver.primary_retain == nullptr || driver.primary_release == nullptr ||
+      driver.context_push == nullptr || driver.context_pop == nullptr)
+    return;
+  int devices = 0;
+  if (driver.device_count(&devices) != 0) return;
+  for (int device = 0; device < devices; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    void* context = nullptr;
+    if (driver.primary_state(device, &flags, &active) != 0 || active == 0 ||
+        driver.primary_retain(&context, device) != 0)
+      continue;
+    int code = driver.context_push(context);
+    if (code == 0) {
+      code = driver.context_synchronize();
+      driver.context_pop(&context);
+    }
+    driver.primary_release(device);
+    if (code != 0)
+      problems.push_back("device " + std::to_string(device) +
+                         " could not be waited for (error of the driver " + std::to_string(code) +
+                         "): unfinished work is missing");
+  }
 }
 
 ClockReading CuptiSubscription::clocks() const {

@@ -23,21 +23,30 @@ class CuptiSubscription {
   // libraries: paths at which a libcupti may lie. max_bytes: bound of the records not read yet.
   CuptiSubscription(std::vector<std::string> libraries, uint64_t max_bytes);
 
-  // Returns whether CUPTI accepts this process as its client; only subscribing shows whether
-  // another tool uses it. Sets `reason` otherwise.
-  bool begin(std::string& reason);
+  // Returns why CUPTI cannot be used, without becoming its client; empty if it can.
+  std::string problem();
 
-  // Ends all recording. Buffers that have not been taken are lost.
+  // Becomes CUPTI's client; only that shows whether another tool is. shares: use CUPTI also if
+  // another client has subscribed, which must not be recording (torch.profiler keeps its
+  // subscription for ever). Returns false and sets `reason` if CUPTI refuses.
+  bool begin(bool shares, std::string& reason);
+
+  // Ends all recording, and restores what is set for the whole process but the clock: CUPTI knows
+  // no way to unregister it. Buffers that have not been taken are lost. Detaches CUPTI
+  // (cuptiFinalize) if TEARDOWN_CUPTI=1 is in the environment, as Kineto does: launches then cost
+  // what they cost without a profiler.
   void end();
 
-  // Has the kinds (`listed` bits) recorded, too. Adds to `problems` what CUPTI refuses.
-  void enable(uint32_t kinds, std::vector<std::string>& problems);
+  // Has the kinds (`listed` bits) recorded, too. Adds to `problems` what CUPTI refuses. Returns
+  // false, with the reason as the last problem, if kernels are wanted and refused.
+  bool enable(uint32_t kinds, std::vector<std::string>& problems);
 
   // Ends the recording of kinds other than `wanted`.
   void disable_others(uint32_t wanted);
 
-  // Completes the driver's work: records of unfinished work are not in any buffer.
-  void synchronize();
+  // Waits for the work of all devices whose primary context is in use, and for that of the current
+  // context: records of unfinished work are not in any buffer. Adds to `problems` what fails.
+  void synchronize(std::vector<std::string>& problems);
 
   // Has CUPTI return buffers. forced: also those with an incomplete record, which is lost.
   Result flush(bool forced) noexcept { return library_->flush_all(forced ? kFlushForced : 0); }
@@ -57,6 +66,10 @@ class CuptiSubscription {
   // Returns the number of records refused because the bound was reached, in this process so far.
   uint64_t count_refused() const noexcept { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
 
+  // Returns the number of our buffers that CUPTI has not returned. After a forced flush, these went
+  // to another client, which has registered itself for them meanwhile.
+  size_t count_handed_out() { return buffers_.count_handed_out(); }
+
   // Valid from begin() on.
   const CuptiLibrary& library() const { return *library_; }
 
@@ -70,7 +83,9 @@ class CuptiSubscription {
   static void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records);
   static void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes);
 
+  Result subscribe();
   std::string refusal(Result code) const;
+  void silence_calls(uint32_t kinds);
   void configure_unified_memory(std::vector<std::string>& problems);
 
   // CUPTI's buffer callbacks have no user argument.
@@ -79,7 +94,11 @@ class CuptiSubscription {
   const std::vector<std::string> libraries_;
   ActivityBuffers buffers_;
   const CuptiLibrary* library_ = nullptr;
-  void* subscriber_ = nullptr;
+  void* subscriber_ = nullptr;  // null while another client's subscription is shared
+  std::string holder_;          // of CUPTI, if it refuses us
+  // Calls to switch off, by domain; found at first use.
+  std::vector<uint32_t> quiet_runtime_calls_, quiet_driver_calls_;
+  bool clock_registered_ = false;  // in this process, and not spoilt since
   uint32_t enabled_ = 0;
   bool own_clock_ = false;
   bool kernel_thread_ids_ = false;

@@ -28,10 +28,11 @@ const char* memory_name(unsigned kind) {
 
 DeviceLimits limits_of(const CuptiLibrary& library, uint32_t device) {
   DeviceLimits limits;
-  if (library.device_attribute == nullptr) return limits;
+  if (library.driver.device_attribute == nullptr) return limits;
   const auto ask = [&](int attribute) {
     int value = 0;
-    return library.device_attribute(&value, attribute, static_cast<int>(device)) == 0 ? value : 0;
+    const int code = library.driver.device_attribute(&value, attribute, static_cast<int>(device));
+    return code == 0 ? value : 0;
   };
   limits.multiprocessors = ask(kMultiprocessors);
   limits.max_threads = ask(kThreadsPerMultiprocessor);
@@ -151,10 +152,14 @@ std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbi
 }
 
 bool lists_call(uint32_t domain, const std::string& name) {
-  if (domain == domain::driver_api) return name.compare(0, 8, "cuLaunch") == 0;
-  for (const char* quiet :
-       {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtLastError",
-        "cudaStreamIsCapturing", "cudaDeviceGetAttribute"})
+  if (domain == domain::driver_api) {
+    for (const char* begin : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemCreate",
+                              "cuMemMap", "cuMemUnmap", "cuMemRelease", "cuMemExport", "cuMemImport"})
+      if (name.compare(0, std::string(begin).size(), begin) == 0) return true;
+    return false;
+  }
+  for (const char* quiet : {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaEventCreate",
+                            "cudaEventCreateWithFlags", "cudaEventDestroy"})
     if (name == quiet) return false;
   return true;
 }

@@ -39,9 +39,9 @@ std::string unified_memory_name(uint32_t counter);
 // Returns the name of a call without its version: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
 std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbid);
 
-// Returns whether a call becomes a row. Excluded: calls of the runtime that programs make
-// constantly and that start nothing; calls of the driver other than launches, since the runtime
-// makes them.
+// Returns whether a call becomes a row. Of the runtime's calls, those that Kineto leaves out are
+// left out, because programs make them constantly and they start nothing. Of the driver's calls,
+// those that start work, which they link to its range, or that map memory become rows.
 bool lists_call(uint32_t domain, const std::string& name);
 
 }  // namespace cupti

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "fastprof/capture/correlation_index.hpp"
 #include "fastprof/primitives/device.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -125,8 +126,36 @@ Activities RecordReader::take(uint64_t& unplaced, uint64_t until) {
   for (const SyncRecord& record : syncs_) add_sync(record);
   syncs_.clear();
   add_markers(until);
+  reject_misplaced();
   unplaced = unplaced_;
   return std::move(found_);
+}
+
+// A conversion from the device's clock is off by microseconds at most, and one with another clock by
+// years.
+void RecordReader::reject_misplaced() {
+  const auto tolerance = static_cast<uint64_t>(ticks_per_ns_ * 1e6);
+  const auto is_call = [this](const Activity& row) {
+    return found_.places[row.place].device_index < 0;
+  };
+  CorrelationIndex calls;  // -> row
+  for (size_t i = 0; i < found_.rows.size(); ++i)
+    if (found_.rows[i].correlation != 0 && is_call(found_.rows[i]))
+      calls.add(found_.rows[i].correlation, static_cast<uint32_t>(i));
+  calls.finish();
+  const auto misplaced = [&](const Activity& row) {
+    if (row.end > latest_ && row.end - latest_ > tolerance) return true;
+    if (is_call(row) || row.correlation == 0) return false;
+    const uint32_t call = calls.find(row.correlation);
+    return call != CorrelationIndex::kNone && row.begin + tolerance < found_.rows[call].begin;
+  };
+  std::vector<uint8_t> wrong(found_.rows.size());
+  for (size_t i = 0; i < found_.rows.size(); ++i) wrong[i] = misplaced(found_.rows[i]);
+  size_t kept = 0;
+  for (size_t i = 0; i < found_.rows.size(); ++i)
+    if (!wrong[i]) found_.rows[kept++] = found_.rows[i];
+  rejected_ = found_.rows.size() - kept;
+  found_.rows.resize(kept);
 }
 
 uint32_t RecordReader::site_of(Shape shape, const char* category, const std::string& name,

@@ -50,6 +50,12 @@ class RecordReader {
                uint32_t kinds)
       : library_(library), clock_(clock), ticks_per_ns_(ticks_per_ns), kinds_(kinds) {}
 
+  // Has rows dropped that end later, or begin before the call that launched them; see rejected().
+  // latest: in ticks, read when the device's work had ended.
+  void reject_after(uint64_t latest) { latest_ = latest; }
+  // Number of rows dropped because of their times; call after take().
+  uint64_t rejected() const noexcept { return rejected_; }
+
   void read(const FilledBuffer& buffer);
 
   // Continues after earlier portions. Call before the first read().
@@ -137,6 +143,8 @@ class RecordReader {
   uint32_t text_of(const Marker& marker);
   void add_overhead(const OverheadRecord& record);
 
+  void reject_misplaced();
+
   struct Call {
     uint32_t site;
     bool listed;
@@ -148,6 +156,8 @@ class RecordReader {
   const uint32_t kinds_;
   Activities found_;
   uint64_t unplaced_ = 0;
+  uint64_t latest_ = ~uint64_t{0};
+  uint64_t rejected_ = 0;
   std::unordered_map<std::string, uint32_t> sites_;
   std::unordered_map<uint64_t, uint32_t> sites_by_key_;
   std::unordered_map<uint64_t, uint32_t> kernel_sites_;  // by address of the name and device

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.record.cuda import EVENTS, register_cuda
+from fastprof.record.cuda import EVENTS, register_cuda, shares_cupti, torch_profiler_records
 
 if TYPE_CHECKING:
     from fastprof.record.devices import Device, PythonDevice
@@ -38,17 +39,35 @@ class DeviceCollections:
         self._types = types
         self._report_missing = report_missing
         self._open: dict[str, _core.DeviceCollection | PythonCollection] = {}
+        self._warm: _core.DeviceCollection | None = None
+
+    def warm_up(self) -> None:
+        """Have CUDA's tool instrument launches already, which makes the first of them slow. Discards what it records.
+
+        begin() continues from there. A refusal is reported by begin().
+        """
+        if "CUDA" not in self._types or self._warm is not None:
+            return
+        register_cuda()
+        with contextlib.suppress(errors.UnavailableError):
+            self._warm = _cuda_collection(self._types["CUDA"])
+
+    def _cool_down(self) -> None:
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.abandon()
 
     def begin(self) -> None:
         """Begin to collect. Call it before the session starts, so that the calls that are collected lie inside."""
         for name, types in self._types.items():
             device = _python_device(name)
             try:
-                self._open[name] = (
-                    _core.DeviceCollection(name, list(types))
-                    if device is None
-                    else PythonCollection(device, types)
-                )
+                if device is not None:
+                    self._open[name] = PythonCollection(device, types)
+                elif name == "CUDA":
+                    self._open[name] = _cuda_collection(types)
+                else:
+                    self._open[name] = _core.DeviceCollection(name, list(types))
             except errors.UnavailableError as error:
                 self._report_missing(name, self._time_by_events(name, types, str(error)))
             except (
@@ -59,6 +78,8 @@ class DeviceCollections:
                     "its plug-in is not registered in this process: use an entry point or"
                     " FASTPROF_DEVICE_PLUGINS",
                 )
+
+        self._cool_down()  # the collection of the recording keeps the tool active
 
     def _time_by_events(self, name: str, types: tuple[str, ...], problem: str) -> str:
         """Time ranges by CUDA events if CUPTI cannot be used; return the reason to report."""
@@ -111,6 +132,7 @@ class DeviceCollections:
 
     def abandon(self) -> None:
         """End and discard the activities. No effect when called again."""
+        self._cool_down()
         while self._open:
             _, collection = self._open.popitem()
             collection.abandon()
@@ -184,6 +206,16 @@ class PythonCollection:
     def __del__(self) -> None:
         # For a recording that is garbage-collected while it runs.
         self.abandon()
+
+
+def _cuda_collection(types: tuple[str, ...]) -> _core.DeviceCollection:
+    """Begin to collect by CUPTI; errors.UnavailableError if another client is recording or CUPTI refuses."""
+    if torch_profiler_records():
+        raise errors.UnavailableError(
+            "work on CUDA devices cannot be collected: torch.profiler is recording in this process, and CUPTI delivers"
+            " to one of the two. End that profile before this one begins"
+        )
+    return _core.DeviceCollection("CUDA", list(types), shares_cupti())
 
 
 def _python_device(name: str) -> Device | None:

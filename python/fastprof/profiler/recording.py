@@ -21,6 +21,7 @@ from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.recovery import process_facts, program_name
+from fastprof.record.cuda import cuda_members
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
 from fastprof.record.thread_starts import FollowedWork
@@ -85,8 +86,9 @@ class Recording:
         self._distributed: dict[str, Any] | None = None
 
     def warm_up(self) -> None:
-        """Fault in memory for records, so that the first ranges cost no more than later ones."""
+        """Fault in memory for records and begin to instrument devices, so that the first step costs no more than later ones."""
         self._session.warm_up()
+        self._devices.warm_up()
 
     def start(self) -> None:
         """Begin to record; errors.StateError if already running. After an exception call abandon()."""
@@ -268,6 +270,8 @@ class Recording:
                 metadata = {**metadata, "processes": processes}
             result = Result(capture, self._options, metadata, pauses)
             result.distributed = distributed_info() or self._distributed
+            if "CUDA" in self._options.device_types:
+                result.device_members = cuda_members()
             self._result = result
         if self._children is not None:
             self._children.close()
@@ -294,6 +298,7 @@ class Result:
         self.pauses = tuple(pauses)
         # distributed_info() during the recording: the process groups may be destroyed before a trace is written.
         self.distributed: dict[str, Any] | None = None
+        self.device_members: dict[str, str] = {}
         keep_readable_at_exit(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Result:
@@ -308,7 +313,9 @@ class Result:
 
     def __reduce__(self) -> Any:
         # The tables contain all of the capture, which cannot be pickled.
-        arguments = (self._recorded, self.table, self.options, self.metadata, self.distributed)
+        arguments = (
+            self._recorded, self.table, self.options, self.metadata, self.distributed, self.device_members,
+        )  # fmt: skip
         return _result_of, arguments
 
     @cached_property
@@ -394,9 +401,10 @@ def _result_of(
     options: Options,
     metadata: dict[str, Any],
     distributed: dict[str, Any] | None,
+    device_members: dict[str, str],
 ) -> Result:
     result = Result(None, options, metadata)
-    result.distributed = distributed
+    result.distributed, result.device_members = distributed, device_members
     result.__dict__.update(_recorded=recorded, table=table)
     return result
 

@@ -165,6 +165,7 @@ class ProfileResults(MemoryResults):
         result = self._finished_results()[-1]
         metadata = {**result.metadata, **self._metadata}
         members = trace_members(self._options, metadata, self.trace_id, result.distributed)
+        members.update(result.device_members)
         result.write_chrome_trace(path, members)
 
     def export_perfetto_trace(self, path: str | os.PathLike[str]) -> None:

@@ -5,12 +5,22 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 
 from fastprof import _core
 
-__all__ = ["EVENTS", "cuda_problem", "cupti_candidates", "load_cupti", "register_cuda"]
+__all__ = [
+    "EVENTS",
+    "cuda_members",
+    "cuda_problem",
+    "cupti_candidates",
+    "load_cupti",
+    "register_cuda",
+    "shares_cupti",
+    "torch_profiler_records",
+]
 
 # Name of the backend that times ranges by CUDA events if CUPTI cannot be used.
 EVENTS = "CUDA events"
@@ -28,6 +38,8 @@ _CUDART_IN_PACKAGES = (
     "cuda_runtime/lib/libcudart.so.12",
     "cuda_runtime/lib/libcudart.so.11.0",
 )
+# Set by Nsight and other tools that are injected into the process.
+_INJECTIONS = ("CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE")
 _CUPTI_VARIABLE = "FASTPROF_CUPTI_LIBRARY"
 _CUDART_VARIABLE = "FASTPROF_CUDART_LIBRARY"
 
@@ -49,6 +61,34 @@ def cuda_problem() -> str | None:
     if not problem or not _core.device_problem(EVENTS):
         return None
     return f"work on CUDA devices is not recorded: {problem}"
+
+
+def cuda_members() -> dict[str, str]:
+    """Return the members of a trace that say which GPUs and libraries of NVIDIA's there are: name -> JSON text.
+
+    Names and values are those of Kineto's traces. Empty where CUDA was not used. Any thread.
+    """
+    return dict(_core.cuda_members(cupti_candidates())) if _may_have_cuda() else {}
+
+
+def torch_profiler_records() -> bool:
+    """Return whether torch.profiler is recording in this process, and so uses CUPTI. Any thread."""
+    kind = getattr(sys.modules.get("torch._C._autograd"), "_profiler_type", None)
+    return kind is not None and "KINETO" in str(kind())
+
+
+def shares_cupti() -> bool:
+    """Return whether CUPTI may be used although another client has subscribed to it.
+
+    torch.profiler keeps its subscription after its first profile until the process ends, and registers itself again
+    for each of its profiles, so it may be bypassed while it does not record. Nsight and tools that are injected may
+    not. Any thread.
+    """
+    if any(os.environ.get(name) for name in _INJECTIONS):
+        return False
+    torch = sys.modules.get("torch")
+    version = getattr(getattr(torch, "version", None), "cuda", None)
+    return version is not None and not torch_profiler_records()
 
 
 def load_cupti() -> None:

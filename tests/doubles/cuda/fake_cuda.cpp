@@ -65,6 +65,10 @@ struct Library {
   std::map<uint64_t, uint64_t> stream_free_at;
   uint32_t correlation = 0;
   bool started = false;
+  // Calls switched off, by kind and cbid. As seen with CUDA 13.0 on an H100: enabling a kind switches its
+  // calls on, and switching one call on without its kind has no effect.
+  std::set<std::pair<uint32_t, uint32_t>> silent;
+  int stale_stamps = 0;  // kernels that still get the clock from before a registration
 };
 
 Library& library() {
@@ -78,6 +82,10 @@ CUptiResult failure(const char* function) {
   const std::string wanted = std::string(function) + "=";
   const char* at = std::strstr(text, wanted.c_str());
   return at == nullptr ? CUPTI_SUCCESS : static_cast<CUptiResult>(std::atoi(at + wanted.size()));
+}
+// FAKE_CUPTI_FAIL="cuptiActivityEnable:10=35" refuses one kind.
+CUptiResult failure_of_kind(const char* function, uint32_t kind) {
+  return failure((std::string(function) + ":" + std::to_string(kind)).c_str());
 }
 #define MAY_FAIL() \
   if (const CUptiResult code = failure(__func__); code != CUPTI_SUCCESS) return code
@@ -213,7 +221,12 @@ uint32_t api_call(Library& l, CUpti_ActivityKind kind, uint32_t cbid, uint64_t& 
   call.threadId = thread_number(l);
   call.end = end = now(l);
   append_external_ids(l, call.correlationId);
-  append(l, call);
+  bool silent = false;
+  {
+    std::lock_guard<std::mutex> hold(l.lock);
+    silent = l.silent.count({static_cast<uint32_t>(kind), cbid}) != 0;
+  }
+  if (!silent) append(l, call);
   return call.correlationId;
 }
 
@@ -244,6 +257,22 @@ EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_Call
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&l);
   return CUPTI_SUCCESS;
 }
+#if CUPTI_API_VERSION >= 130000
+EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                                     void* user, CUpti_SubscriberParams* params) {
+  MAY_FAIL();
+  static std::string* const holder = new std::string;
+  const CUptiResult code = cuptiSubscribe(subscriber, callback, user);
+  if (params == nullptr) return code;
+  if (params->structSize < 32) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (code == CUPTI_SUCCESS)
+    *holder = params->subscriberName == nullptr ? "<not provided>" : params->subscriberName;
+  else if (params->oldSubscriberName != nullptr)
+    std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "CUPTI for %s",
+                  holder->empty() ? "<not provided>" : holder->c_str());
+  return code;
+}
+#endif
 EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
   MAY_FAIL();
   Library& l = library();
@@ -268,6 +297,10 @@ EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFu
 #ifndef FAKE_WITHOUT_TIMESTAMPS
 EXPORT CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock) {
   MAY_FAIL();
+  // Each registration after the first may leave records with the clock before it: pytorch#192021.
+  const char* stale = std::getenv("FAKE_CUPTI_STALE_STAMPS");
+  if (library().clock != nullptr && stale != nullptr) library().stale_stamps += std::atoi(stale);
+  if (library().clock != clock) library().stream_free_at.clear();  // in the unit of the clock
   library().clock = clock;
   return CUPTI_SUCCESS;
 }
@@ -291,7 +324,24 @@ EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   MAY_FAIL();
   Library& l = library();
   std::lock_guard<std::mutex> hold(l.lock);
+  if (const CUptiResult code = failure_of_kind(__func__, kind); code != CUPTI_SUCCESS) return code;
   l.enabled.insert(static_cast<uint32_t>(kind));
+  for (auto at = l.silent.begin(); at != l.silent.end();)
+    at = at->first == static_cast<uint32_t>(kind) ? l.silent.erase(at) : std::next(at);
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  if (on == 0) l.silent.insert({CUPTI_ACTIVITY_KIND_RUNTIME, cbid});
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t on) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  if (on == 0) l.silent.insert({CUPTI_ACTIVITY_KIND_DRIVER, cbid});
   return CUPTI_SUCCESS;
 }
 EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
@@ -308,6 +358,14 @@ EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   // Without CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, buffers with a record that is not complete stay; the
   // double's records are complete when they are written.
   (void)flag;
+  // A client waits for the device before it flushes at the end; here the end of all work is waited for.
+  uint64_t end = 0;
+  for (const auto& [stream, free_at] : l.stream_free_at) end = std::max(end, free_at);
+  for (int i = 0; flag != 0 && i < 10000 && now(l) < end; ++i) {
+    hold.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    hold.lock();
+  }
   for (auto& [thread, buffer] : l.filling)
     if (buffer.memory != nullptr) l.full.push_back(buffer);
   l.filling.clear();
@@ -403,6 +461,13 @@ void run(Library& l, Record& record, uint64_t submitted, uint64_t time) {
   uint64_t end = 0;
   record.start = work_on(l, record.deviceId, record.streamId, submitted, time, end);
   record.end = end;
+  if (l.stale_stamps > 0) {
+    --l.stale_stamps;
+    timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    record.start = static_cast<uint64_t>(t.tv_sec) * 1000000000u;
+    record.end = record.start + time;
+  }
   append(l, record);
 }
 uint32_t launch(CUpti_ActivityKind kind, uint32_t cbid, const char* name, uint32_t device,

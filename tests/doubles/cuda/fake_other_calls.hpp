@@ -47,12 +47,7 @@ EXPORT CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelati
 
 // Settings without an effect on the double.
 EXPORT CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
-  return CUPTI_SUCCESS;
-}
-EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId, uint8_t) {
-  return CUPTI_SUCCESS;
-}
-EXPORT CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId, uint8_t) {
+  MAY_FAIL();
   return CUPTI_SUCCESS;
 }
 EXPORT CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t) {

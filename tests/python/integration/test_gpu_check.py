@@ -23,7 +23,7 @@ pytestmark = [
 
 def gpu_check(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "gpu" / "gpu_check.py"), "--results", str(folder)],
+        [sys.executable, str(ROOT / "tests" / "gpu" / "session.py"), "--out", str(folder)],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
@@ -67,11 +67,11 @@ def test_faults_are_found(double: Path, tmp_path: Path) -> None:
 def test_kernels_are_compared_by_name_count_and_time() -> None:
     sys.path.insert(0, str(ROOT / "tests" / "gpu"))
     try:
-        from gpu_check import compare_kernels, launch_costs
+        from session import compare_kernels, launch_costs
     finally:
         sys.path.pop(0)
-    ours = {"kernels": {"gemm": [50, 100.0], "relu": [50, 10.0], "only": [1, 1.0]}}
-    theirs = {"kernels": {"gemm": [50, 110.0], "relu": [50, 12.0], "add": [2, 3.0]}}
+    ours = {"kernels": {"gemm": [50, 1000.0, 20.0], "relu": [50, 500.0, 10.0], "only": [1, 1.0, 1.0]}}
+    theirs = {"kernels": {"gemm": [50, 1100.0, 22.0], "relu": [50, 600.0, 12.0], "add": [2, 3.0, 1.5]}}
     differences = "\n".join(compare_kernels(ours, theirs))
     assert "relu: 10.0 us, torch.profiler says 12.0" in differences and "gemm" not in differences
     assert "only: 1 times, torch.profiler says 0" in differences

@@ -33,12 +33,17 @@ class ChromeMetadata {
 
   // Writes the top-level members up to the "[" of "traceEvents".
   void write_header() {
-    std::string text = "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n";
+    std::string text = "{\n\"schemaVersion\": 1,\n";
+    const bool has_devices =
+        std::any_of(options_.metadata.begin(), options_.metadata.end(),
+                    [](const auto& member) { return member.first == "deviceProperties"; });
+    if (!has_devices) text += "\"deviceProperties\": [],\n";
     // Duplicate members are avoided, as in args: names that differ may be equal once converted to
     // UTF-8.
     std::vector<std::string> keys = {
-        "\"schemaVersion\"",       "\"deviceProperties\"", "\"fastprof\"", "\"displayTimeUnit\"",
-        "\"baseTimeNanoseconds\"", "\"traceEvents\"",      "\"traceName\""};
+        "\"schemaVersion\"",       "\"fastprof\"",    "\"displayTimeUnit\"",
+        "\"baseTimeNanoseconds\"", "\"traceEvents\"", "\"traceName\""};
+    if (!has_devices) keys.emplace_back("\"deviceProperties\"");
     for (auto [name, value] : options_.metadata) {
       std::string key;
       for (;; name += '_') {
