@@ -23,8 +23,7 @@ inline devices::DeviceBackend& backend_of(const std::string& name) {
 // The destructor abandons an open collection. Use from one thread at a time, without the GIL.
 class DeviceCollection {
  public:
-  DeviceCollection(const std::string& name, const std::vector<std::string>& types,
-                   bool shares_tool)
+  DeviceCollection(const std::string& name, const std::vector<std::string>& types, bool shares_tool)
       : backend_(&backend_of(name)) {
     number_ = backend_->begin(devices::CollectionRequest{types, shares_tool});
   }

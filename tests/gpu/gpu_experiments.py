@@ -113,6 +113,7 @@ def stamps(gpu: Gpu) -> Result:
         for number, each in enumerate(profiles)
         if each["kernels"] != profiles[-1]["kernels"] or each["kernels"] < wanted
         or each["before_their_call"] or each["outside"] or each["without_call"] or each["dropped"]
+        or each["missing"]
     ]  # fmt: skip
     faults = (
         [f"{len(bad)} of 20 profiles have kernels that are lost or at times that cannot be"]
@@ -245,28 +246,6 @@ def torch_around_ours(gpu: Gpu) -> Result:
     }
 
 
-def raw_inside_torch(gpu: Gpu) -> Result:
-    """A client that does not subscribe, inside of torch.profiler: whose buffers come to whom."""
-    if gpu.is_double:
-        return _skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = _steps(gpu, 5)
-    client = RawClient()
-
-    def both() -> None:
-        work()
-        client.begin(("runtime", "concurrent_kernel"))
-        work()
-        client.flush()
-        client.disable(("runtime", "concurrent_kernel"))
-        work()
-
-    facts: dict[str, Any] = {"torch": _theirs(both)}
-    facts["raw"] = {**nested_calls(client, client.rows()), "answers": client.answers}
-    facts["foreign_buffers"], facts["requested"] = client.foreign_buffers, client.requested
-    return {"faults": [], "facts": facts}
-
-
 def other_client_inside(gpu: Gpu) -> Result:
     """A client that does not subscribe begins and ends inside of our profile: what we have, and what we say."""
     work = _steps(gpu, 5)
@@ -331,7 +310,7 @@ def raw_chosen_calls(gpu: Gpu) -> Result:
     gpu.synchronize()
     client.flush()
     facts = {**nested_calls(client, client.rows()), "answers": dict(client.answers)}
-    client.disable(kinds, calls=True)
+    client.disable(kinds)
     gpu.step()
     gpu.synchronize()
     client.flush()
@@ -358,6 +337,7 @@ def launch_raw(gpu: Gpu) -> Result:
         "kernels": (("concurrent_kernel",), False, False),
         "kernels, zeroed buffers": (("concurrent_kernel",), False, True),
         "kernels, chosen calls": (("concurrent_kernel",), True, True),
+        "kernels, runtime without quiet calls": (("concurrent_kernel", "runtime"), True, True),
         "kernels, runtime": (("concurrent_kernel", "runtime"), False, True),
         "kernels, runtime, driver": (("concurrent_kernel", "runtime", "driver"), False, True),
     }
@@ -371,13 +351,16 @@ def launch_raw(gpu: Gpu) -> Result:
             ns.setdefault(name, []).append(_ns_per_launch(gpu))
             client.flush()
             records[name] = dict(Counter(row.kind for row in client.rows()))
-            client.disable(kinds, calls)
+            client.disable(kinds)
     ns["disabled"] = [_ns_per_launch(gpu) for _ in range(3)]
     client.unsubscribe()
     ns["unsubscribed"] = [_ns_per_launch(gpu) for _ in range(3)]
     finalize = getattr(client.library, "cuptiFinalize", None)
     code = finalize() if finalize is not None else "absent"
     ns["finalized"] = [_ns_per_launch(gpu) for _ in range(3)]
+    client.answers["unregister the clock"] = client.library.cuptiActivityRegisterTimestampCallback(
+        None
+    )
     return {
         "faults": [],
         "facts": {"ns": ns, "records": records, "answers": client.answers, "finalize": code},
@@ -393,6 +376,53 @@ def finalized(gpu: Gpu) -> Result:
         "faults": [],
         "facts": {"first": first, "finalize": code, "second": _ours(_steps(gpu, 5))},
     }
+
+
+def teardown(gpu: Gpu) -> Result:
+    """With TEARDOWN_CUPTI=1, a launch after the stop costs what it cost before, and the next profile works."""
+    os.environ["TEARDOWN_CUPTI"] = "1"
+    before = [_ns_per_launch(gpu) for _ in range(3)]
+    first = _ours(_steps(gpu, 5))
+    after = [_ns_per_launch(gpu) for _ in range(3)]
+    second = _ours(_steps(gpu, 5))
+    wrong = (
+        second["kernels"] != first["kernels"] or second["before_their_call"] or second["missing"]
+    )
+    return {
+        "faults": [f"the second profile: {second}"] if wrong else [],
+        "facts": {"before_ns": before, "after_ns": after, "first": first, "second": second},
+    }
+
+
+def driver_calls(gpu: Gpu) -> Result:
+    """Copies and fills by the driver's interface are linked to the range."""
+    if gpu.is_double:
+        return _skip("the double has no libcuda")
+    import ctypes
+
+    import torch
+
+    driver = ctypes.CDLL("libcuda.so.1")
+    device = torch.zeros(1 << 20, device="cuda")
+    host = torch.ones(1 << 20).pin_memory()
+    address, size = ctypes.c_uint64(device.data_ptr()), ctypes.c_size_t(4 << 20)
+    codes: list[int] = []
+
+    def work() -> None:
+        codes.append(
+            driver.cuMemcpyHtoDAsync_v2(address, ctypes.c_void_p(host.data_ptr()), size, None)
+        )
+        codes.append(driver.cuMemsetD32Async(address, 7, ctypes.c_size_t(1 << 20), None))
+        gpu.synchronize()
+
+    found = _ours(work, "driver.json")
+    with open("driver.json") as file:
+        events = json.load(file)["traceEvents"]
+    rows = [e for e in events if e.get("cat") in ("gpu_memcpy", "gpu_memset")]
+    faults = [] if len(rows) == 2 else [f"{len(rows)} rows of a copy and a fill"]
+    if any(not row["args"].get("External id") for row in rows):
+        faults.append("the copy or the fill is linked to no range")
+    return {"faults": faults, "facts": {**found, "codes": codes}}
 
 
 def triton(gpu: Gpu) -> Result:
@@ -481,7 +511,14 @@ def events_fallback(gpu: Gpu) -> Result:
     rows = {e.key: [e.count, e.device_time_total] for e in prof.key_averages()}
     faults = [] if rows.get("range", [0, 0])[1] > 0 else ["the range has no device time"]
     client.unsubscribe()
-    return {"faults": faults, "facts": {"range": rows.get("range"), "missing": dict(prof.missing), **summary(trace_of(prof, "events.json"))}}
+    return {
+        "faults": faults,
+        "facts": {
+            "range": rows.get("range"),
+            "missing": dict(prof.missing),
+            **summary(trace_of(prof, "events.json")),
+        },
+    }
 
 
 def sync_events(gpu: Gpu) -> Result:
@@ -583,7 +620,8 @@ EXPERIMENTS: dict[str, Callable[[Any], Result]] = {
     check.__name__: check
     for check in (
         stamps, warm_up_steps, capture_between, torch_then_ours, ours_then_torch, ours_around_torch,
-        torch_around_ours, raw_inside_torch, other_client_inside, raw_kinds, raw_chosen_calls, launch_raw,
-        finalized, triton, cupy, jax_alone, events_fallback, sync_events, device_memory, eight_threads, traces,
+        torch_around_ours, other_client_inside, raw_kinds, raw_chosen_calls, launch_raw,
+        finalized, teardown, driver_calls,
+        triton, cupy, jax_alone, events_fallback, sync_events, device_memory, eight_threads, traces,
     )
 }  # fmt: skip

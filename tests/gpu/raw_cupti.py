@@ -10,8 +10,9 @@ import ctypes
 import os
 import struct
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 __all__ = ["KINDS", "RawClient", "Row", "load_library", "observe_delivery"]
@@ -95,7 +96,7 @@ class RawClient:
 
     def __init__(self) -> None:
         self.library = load_library()
-        self.answers: dict[str, int | str] = {}
+        self.answers: dict[str, float | str] = {}
         self._buffers: list[tuple[int, int, int]] = []  # delivering thread, address, valid bytes
         self._held: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.foreign_buffers = 0
@@ -140,8 +141,12 @@ class RawClient:
             self.library.cuptiUnsubscribe(subscriber)
         return f"code {code}, holder {text.value.decode(errors='replace')!r}"
 
-    def begin(self, kinds: Iterable[str], calls: bool = False, zeroed: bool = False) -> None:
-        """Register buffers and enable kinds; calls: also all but quiet runtime calls, one by one."""
+    def begin(self, kinds: Collection[str], calls: bool = False, zeroed: bool = False) -> None:
+        """Register buffers and enable kinds; calls: switch single calls of the runtime.
+
+        With the kind "runtime", those that neither start work nor wait nor allocate are switched off; without it,
+        the others on.
+        """
         register = self.library.cuptiActivityRegisterCallbacks
         self.answers["register"] = register(*self._callbacks)
         value, size = ctypes.c_uint8(zeroed), ctypes.c_size_t(1)
@@ -153,13 +158,17 @@ class RawClient:
         for kind in kinds:
             self.answers[f"enable {kind}"] = self.library.cuptiActivityEnable(KINDS[kind])
         if calls:
-            self.answers["enable calls"] = self._enable_calls(1)
+            begin = time.perf_counter()
+            self.answers["enable calls"] = self._enable_calls("runtime" not in kinds)
+            self.answers["enable calls, ms"] = round((time.perf_counter() - begin) * 1e3, 3)
 
-    def _enable_calls(self, on: int) -> str:
+    def _enable_calls(self, on: bool) -> str:
         enable = getattr(self.library, "cuptiActivityEnableRuntimeApi", None)
         if enable is None:
             return "cuptiActivityEnableRuntimeApi does not exist"
-        codes = Counter(enable(cbid, on) for cbid in self.chosen_calls())
+        chosen = set(self.chosen_calls())
+        named = [cbid for cbid in range(1, 600) if self.call_name(_RUNTIME, cbid)]
+        codes = Counter(enable(cbid, int(on)) for cbid in named if (cbid in chosen) == on)
         return f"codes {dict(codes)}"
 
     def chosen_calls(self) -> list[int]:
@@ -185,11 +194,9 @@ class RawClient:
         code = self.library.cuptiGetCallbackName(domain, cbid, ctypes.byref(text))
         return text.value.decode() if code == 0 and text.value else ""
 
-    def disable(self, kinds: Iterable[str], calls: bool = False) -> None:
+    def disable(self, kinds: Iterable[str]) -> None:
         for kind in kinds:
             self.answers[f"disable {kind}"] = self.library.cuptiActivityDisable(KINDS[kind])
-        if calls:
-            self._enable_calls(0)
 
     def flush(self, forced: bool = True) -> None:
         self.answers["flush"] = self.library.cuptiActivityFlushAll(int(forced))

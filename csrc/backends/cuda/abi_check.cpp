@@ -185,6 +185,20 @@ EQUAL(own::kind::synchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 EQUAL(own::domain::driver_api, CUPTI_CB_DOMAIN_DRIVER_API);
 EQUAL(own::domain::runtime_api, CUPTI_CB_DOMAIN_RUNTIME_API);
 EQUAL(own::kThreadIdSystem, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+EQUAL(own::kThreadIdDefault, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+EQUAL(own::result::virtualized_not_supported, CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED);
+#if CUPTI_API_VERSION >= 28
+EQUAL(own::kZeroedBuffers, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
+EQUAL(own::result::virtualized_insufficient_privileges,
+      CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
+EQUAL(own::result::mig_not_supported, CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED);
+#endif
+#if CUPTI_API_VERSION >= 130000
+SAME(SubscriberParams, CUpti_SubscriberParams, struct_size, structSize);
+SAME(SubscriberParams, CUpti_SubscriberParams, name, subscriberName);
+SAME(SubscriberParams, CUpti_SubscriberParams, holder, oldSubscriberName);
+SAME(SubscriberParams, CUpti_SubscriberParams, holder_bytes, oldSubscriberSize);
+#endif
 EQUAL(own::kFlushForced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 EQUAL(own::kObjectThread, CUPTI_ACTIVITY_OBJECT_THREAD);
 EQUAL(own::kNoStream, CUPTI_SYNCHRONIZATION_INVALID_VALUE);

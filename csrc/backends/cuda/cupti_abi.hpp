@@ -195,13 +195,13 @@ struct FASTPROF_CUPTI_RECORD MarkerDataRecord {
   uint32_t color, category;
 };
 
-// CUpti_SubscriberParams of CUDA 13.0. Later versions append fields, and read as many as struct_size
-// says.
+// CUpti_SubscriberParams of CUDA 13.0. Later versions append fields, and read as many as
+// struct_size says.
 struct SubscriberParams {
   size_t struct_size;
-  const char* name;      // ours, for the messages of others
-  char* holder;          // receives the name of the client that holds CUPTI
-  size_t holder_bytes;   // at least 64
+  const char* name;     // ours, for the messages of others
+  char* holder;         // receives the name of the client that holds CUPTI
+  size_t holder_bytes;  // at least 64
 };
 
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);

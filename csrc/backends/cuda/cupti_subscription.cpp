@@ -37,8 +37,8 @@ CuptiSubscription::CuptiSubscription(std::vector<std::string> libraries, uint64_
   only_ = this;
 }
 
-// CUPTI calls this and complete_buffer() on its own threads and on those that launch. They only pass
-// buffers on.
+// CUPTI calls this and complete_buffer() on its own threads and on those that launch. They only
+// pass buffers on.
 void CuptiSubscription::request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
   *buffer = only_->buffers_.request();
   *size = *buffer != nullptr ? ActivityBuffers::kBufferBytes : 0;
@@ -76,8 +76,8 @@ bool CuptiSubscription::begin(bool shares, std::string& reason) {
     reason = refusal(code);
     return false;
   }
-  // Once a process: each registration may spoil records, which then have CUPTI's own clock. A client
-  // with which we share CUPTI may have registered its clock since.
+  // Once a process: each registration may spoil records, which then have CUPTI's own clock. A
+  // client with which we share CUPTI may have registered its clock since.
   if (!clock_registered_ || shared)
     clock_registered_ = library_->register_timestamp != nullptr &&
                         library_->register_timestamp(&timestamp) == result::success;
@@ -153,7 +153,8 @@ bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problem
         std::string(kind_name(activity)) + " are not recorded: " + refusal(code);
     if (activity == kind::concurrent_kernel)
       kernels_refused = problem;
-    else if (activity != kind::memcpy2 && activity != kind::marker_data)  // older versions lack these
+    else if (activity != kind::memcpy2 &&
+             activity != kind::marker_data)  // older versions lack these
       problems.push_back(problem);
   }
   silence_calls(kinds & ~enabled_);
@@ -164,8 +165,8 @@ bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problem
 }
 
 // Switches calls off that would be thrown away when they are read: a launch by PyTorch makes five
-// calls of the runtime, and a record costs CUPTI some 200 ns of it. Enabling a kind switches its calls
-// on again.
+// calls of the runtime, and a record costs CUPTI some 200 ns of it. Enabling a kind switches its
+// calls on again.
 void CuptiSubscription::silence_calls(uint32_t kinds) {
   const auto silence = [&](uint32_t domain, Result (*enable_call)(uint32_t, uint8_t),
                            std::vector<uint32_t>& quiet) {

@@ -153,8 +153,9 @@ std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbi
 
 bool lists_call(uint32_t domain, const std::string& name) {
   if (domain == domain::driver_api) {
-    for (const char* begin : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemCreate",
-                              "cuMemMap", "cuMemUnmap", "cuMemRelease", "cuMemExport", "cuMemImport"})
+    for (const char* begin :
+         {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemCreate", "cuMemMap",
+          "cuMemUnmap", "cuMemRelease", "cuMemExport", "cuMemImport"})
       if (name.compare(0, std::string(begin).size(), begin) == 0) return true;
     return false;
   }

@@ -131,8 +131,8 @@ Activities RecordReader::take(uint64_t& unplaced, uint64_t until) {
   return std::move(found_);
 }
 
-// A conversion from the device's clock is off by microseconds at most, and one with another clock by
-// years.
+// A conversion from the device's clock is off by microseconds at most, and one with another clock
+// by years.
 void RecordReader::reject_misplaced() {
   const auto tolerance = static_cast<uint64_t>(ticks_per_ns_ * 1e6);
   const auto is_call = [this](const Activity& row) {

@@ -86,7 +86,7 @@ class Recording:
         self._distributed: dict[str, Any] | None = None
 
     def warm_up(self) -> None:
-        """Fault in memory for records and begin to instrument devices, so that the first step costs no more than later ones."""
+        """Fault in memory for records and begin to instrument devices, so that the first step costs no more."""
         self._session.warm_up()
         self._devices.warm_up()
 

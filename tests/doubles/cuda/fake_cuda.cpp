@@ -65,8 +65,8 @@ struct Library {
   std::map<uint64_t, uint64_t> stream_free_at;
   uint32_t correlation = 0;
   bool started = false;
-  // Calls switched off, by kind and cbid. As seen with CUDA 13.0 on an H100: enabling a kind switches its
-  // calls on, and switching one call on without its kind has no effect.
+  // Calls switched off, by kind and cbid. As seen with CUDA 13.0 on an H100: enabling a kind
+  // switches its calls on, and switching one call on without its kind has no effect.
   std::set<std::pair<uint32_t, uint32_t>> silent;
   int stale_stamps = 0;  // kernels that still get the clock from before a registration
 };
@@ -258,8 +258,9 @@ EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_Call
   return CUPTI_SUCCESS;
 }
 #if CUPTI_API_VERSION >= 130000
-EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
-                                     void* user, CUpti_SubscriberParams* params) {
+EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber,
+                                     CUpti_CallbackFunc callback, void* user,
+                                     CUpti_SubscriberParams* params) {
   MAY_FAIL();
   static std::string* const holder = new std::string;
   const CUptiResult code = cuptiSubscribe(subscriber, callback, user);
@@ -351,6 +352,15 @@ EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   l.enabled.erase(static_cast<uint32_t>(kind));
   return CUPTI_SUCCESS;
 }
+// For tests: the next kernels have the clock from before a registration; whether a kind is enabled.
+EXPORT void fake_spoil_stamps(int kernels) {
+  library().stale_stamps = kernels;
+}
+EXPORT int fake_is_enabled(uint32_t kind) {
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  return static_cast<int>(l.enabled.count(kind));
+}
 EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   MAY_FAIL();
   Library& l = library();
@@ -358,7 +368,8 @@ EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   // Without CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, buffers with a record that is not complete stay; the
   // double's records are complete when they are written.
   (void)flag;
-  // A client waits for the device before it flushes at the end; here the end of all work is waited for.
+  // A client waits for the device before it flushes at the end; here the end of all work is waited
+  // for.
   uint64_t end = 0;
   for (const auto& [stream, free_at] : l.stream_free_at) end = std::max(end, free_at);
   for (int i = 0; flag != 0 && i < 10000 && now(l) < end; ++i) {

@@ -40,9 +40,9 @@ class ChromeMetadata {
     if (!has_devices) text += "\"deviceProperties\": [],\n";
     // Duplicate members are avoided, as in args: names that differ may be equal once converted to
     // UTF-8.
-    std::vector<std::string> keys = {
-        "\"schemaVersion\"",       "\"fastprof\"",    "\"displayTimeUnit\"",
-        "\"baseTimeNanoseconds\"", "\"traceEvents\"", "\"traceName\""};
+    std::vector<std::string> keys = {"\"schemaVersion\"",   "\"fastprof\"",
+                                     "\"displayTimeUnit\"", "\"baseTimeNanoseconds\"",
+                                     "\"traceEvents\"",     "\"traceName\""};
     if (!has_devices) keys.emplace_back("\"deviceProperties\"");
     for (auto [name, value] : options_.metadata) {
       std::string key;
