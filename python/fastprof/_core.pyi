@@ -46,6 +46,7 @@ __all__: list[str] = [
     "compiler",
     "counter",
     "counters_missing",
+    "cuda_members",
     "default_node_id",
     "device_clock",
     "device_problem",
@@ -320,9 +321,11 @@ class DeviceCollection:
     A backend's collection, open from the constructor to end(). Use from one thread at a time.
     """
 
-    def __init__(self, name: str, types: collections.abc.Sequence[str]) -> None:
+    def __init__(
+        self, name: str, types: collections.abc.Sequence[str], shares_tool: bool = False
+    ) -> None:
         """
-        Begin. types: of traces ("kernel", ...). errors.UnavailableError if that is impossible now, errors.ValueError for an unknown backend.
+        Begin. types: of traces ("kernel", ...). shares_tool: use the device's tool although another client holds it, which must not be recording. errors.UnavailableError if that is impossible now, errors.ValueError for an unknown backend.
         """
 
     def abandon(self) -> None:
@@ -1176,6 +1179,12 @@ def counter(name: str, value: float) -> None:
 def counters_missing(names: collections.abc.Sequence[str]) -> str:
     """
     Return why these perf counters cannot be read together on this thread; empty if they can.
+    """
+
+
+def cuda_members(libraries: collections.abc.Sequence[str]) -> list[tuple[str, str]]:
+    """
+    Return (name, JSON text) of a trace's members that say which GPUs and libraries of NVIDIA's there are. libraries: as for load_cupti. Any thread.
     """
 
 
