@@ -17,21 +17,24 @@ uint64_t g_forks = 0;  // in this process's ancestry
 
 class PythonAllocations {
  public:
-  PythonAllocations() = default;
+  explicit PythonAllocations(bool exact) noexcept : exact_(exact) {}
   PythonAllocations(const PythonAllocations&) = delete;
   PythonAllocations& operator=(const PythonAllocations&) = delete;
   ~PythonAllocations() { end(); }
 
   void begin() noexcept {
     if (hold_.active()) return;
-    python_adapter::begin_allocations();
+    python_adapter::begin_allocations(exact_);
     hold_.set();
   }
-  std::string end() { return hold_.clear() ? python_adapter::end_allocations() : std::string(); }
+  std::string end() {
+    return hold_.clear() ? python_adapter::end_allocations(exact_) : std::string();
+  }
   bool active() const noexcept { return hold_.active(); }
 
  private:
   Hold hold_{g_forks};
+  const bool exact_;
 };
 
 }  // namespace
@@ -39,9 +42,10 @@ class PythonAllocations {
 void register_python_memory(py::module_& module) {
   py::class_<PythonAllocations>(module, "PythonAllocations",
                                 "One profile's recording of Python's allocator domains.")
-      .def(py::init<>())
+      .def(py::init<bool>(), py::arg("exact"))
       .def("begin", &PythonAllocations::begin,
-           "Record the blocks of all threads while a session runs that records memory.")
+           "Record blocks of all threads while a session runs that records memory: each block "
+           "(exact), or a sample of them.")
       .def("end", &PythonAllocations::end,
            "Stop, if it is on, and return the domains whose hooks another tool has removed; empty "
            "for none. The destructor does, too.")

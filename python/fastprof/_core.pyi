@@ -879,10 +879,10 @@ class PythonAllocations:
     One profile's recording of Python's allocator domains.
     """
 
-    def __init__(self) -> None: ...
+    def __init__(self, exact: bool) -> None: ...
     def begin(self) -> None:
         """
-        Record the blocks of all threads while a session runs that records memory.
+        Record blocks of all threads while a session runs that records memory: each block (exact), or a sample of them.
         """
 
     def end(self) -> str:

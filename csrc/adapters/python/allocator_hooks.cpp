@@ -8,6 +8,7 @@
 #include <atomic>
 #include <utility>
 
+#include "adapters/python/allocation_sampler.hpp"
 #include "adapters/python/block_sizes.hpp"
 #include "fastprof/recorder/hot_path/memory.hpp"
 
@@ -28,14 +29,22 @@ constexpr Site failure_of(const char* domain) noexcept {
 }
 constexpr Site kMemorySites[kDomains] = {memory_of("python:raw"), memory_of("python:mem"),
                                          memory_of("python:object")};
+// The label says that a record stands for many blocks (is_sampled() in model/memory_rows.py).
+constexpr Site kSampledSites[kDomains] = {memory_of("python:raw (sampled)"),
+                                          memory_of("python:mem (sampled)"),
+                                          memory_of("python:object (sampled)")};
 constexpr Site kFailureSites[kDomains] = {failure_of("python:raw"), failure_of("python:mem"),
                                           failure_of("python:object")};
 
 PyMemAllocatorEx g_former[kDomains];
 bool g_placed[kDomains] = {};  // whether a hook is in place, on top or below another tool's. GIL
 uint64_t g_users = 0;          // begin_allocations() calls not yet ended. GIL
+uint64_t g_exact_users = 0;    // those of them that asked for every block. GIL
+// off: hooks only forward. sampled_after_exact: as sampled, but the table may contain blocks that
+// its filter does not, recorded while the mode was exact.
+enum class Mode : uint8_t { off, sampled, sampled_after_exact, exact };
 // Relaxed: a hook that reads the old value records or omits one more allocation.
-std::atomic<bool> g_recording{false};
+std::atomic<Mode> g_mode{Mode::off};
 std::atomic<uint64_t> g_untracked{0};  // relaxed: a count
 
 BlockSizes& sizes() noexcept {
@@ -43,105 +52,197 @@ BlockSizes& sizes() noexcept {
   return all;
 }
 
-// Set while a hook runs: a domain that takes memory from another one is not recorded twice.
-thread_local bool t_inside = false;
-thread_local bool t_left_out = false;  // allocations of this thread are the profiler's own
-thread_local int t_reached = 0;        // hooks entered while `t_inside` was set
+struct ThreadState {
+  AllocationSampler sampler;
+  bool inside = false;    // in a hook: a domain that takes memory from another one is recorded once
+  bool left_out = false;  // allocations of this thread are the profiler's own
+  int reached = 0;        // hooks entered while `inside` was set
+};
+thread_local ThreadState t_state;
 
+// While it exists, hooks of this thread leave their fast path, and then only forward.
 class Inside {
  public:
-  Inside() noexcept { t_inside = true; }
-  ~Inside() { t_inside = false; }
+  explicit Inside(ThreadState& thread) noexcept : thread_(thread), sampler_(thread.sampler) {
+    thread_.inside = true;
+    thread_.sampler.exhaust();
+  }
+  ~Inside() {
+    thread_.inside = false;
+    thread_.sampler = sampler_;
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
+
+ private:
+  ThreadState& thread_;
+  const AllocationSampler sampler_;
 };
 
-bool recorded_here() noexcept {
-  if (t_inside) {
-    ++t_reached;
-    return false;
-  }
-  return g_recording.load(std::memory_order_relaxed);
+uint64_t address_of(const void* block) noexcept {
+  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block));
 }
 
-void record(const Site& site, uint64_t first, uint64_t second) noexcept {
-  // CPython does not report the totals of its allocators: 0.
-  const uint64_t words[3] = {second, 0, pack_device(0, 0, -1)};
+// CPython does not report the totals of its allocators: the first is 0, or for a sampled block its
+// own size, from which the error of sums follows (model/memory_rows.py).
+void record(const Site& site, uint64_t first, uint64_t second, uint64_t own_size) noexcept {
+  const uint64_t words[3] = {second, own_size, pack_device(0, 0, -1)};
   record_instant(site, first, words);
 }
 
-void record_block(int domain, const void* block, size_t size) noexcept {
-  if (size == 0 || t_left_out) return;
-  if (!sizes().add(block, size)) {
-    g_untracked.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  record(kMemorySites[domain], static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block)), size);
+void record_change(int domain, const void* block, const BlockSizes::Block& of,
+                   bool freed) noexcept {
+  const uint64_t bytes = freed ? 0 - static_cast<uint64_t>(of.bytes) : of.bytes;
+  record(of.sampled ? kSampledSites[domain] : kMemorySites[domain], address_of(block), bytes,
+         of.sampled ? of.own_size : 0);
 }
 
-// Returns the block's size in bytes; 0 if it was not recorded. Call before the block is given back:
-// afterwards another thread may receive the same address, and its record must come later.
-size_t record_free(int domain, const void* block) noexcept {
-  const size_t size = block == nullptr ? 0 : sizes().remove(block);
-  if (size != 0)
-    record(kMemorySites[domain], static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block)),
-           static_cast<uint64_t>(-static_cast<int64_t>(size)));
-  return size;
+void record_block(int domain, const void* block, const BlockSizes::Block& of,
+                  const ThreadState& thread) noexcept {
+  if (of.bytes == 0 || thread.left_out) return;
+  if (sizes().add(block, of))
+    record_change(domain, block, of, false);
+  else
+    g_untracked.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Records the free of a block. Returns the block, with 0 bytes if its allocation was not recorded.
+// Call before the block is given back: afterwards another thread may receive the same address, and
+// its record must come later.
+BlockSizes::Block record_free(int domain, const void* block) noexcept {
+  if (block == nullptr) return {};
+  const BlockSizes::Block found = sizes().remove(block);
+  if (found.bytes != 0) record_change(domain, block, found, true);
+  return found;
+}
+
+// Returns whether the block was certainly not recorded. Without a lock: one load of a filter.
+bool is_unrecorded(Mode mode, const void* block) noexcept {
+  return mode == Mode::off || (mode == Mode::sampled && !BlockSizes::may_be_sampled(block));
 }
 
 void record_failure(int domain, size_t size) noexcept {
-  record(kFailureSites[domain], size, 0);
+  record(kFailureSites[domain], size, 0, 0);
+}
+
+Mode mode_now() noexcept {
+  return g_mode.load(std::memory_order_relaxed);
+}
+
+// Returns the thread's state if its allocations are to be seen by the hook, else null.
+ThreadState* entered(Mode mode) noexcept {
+  ThreadState& thread = t_state;
+  if (thread.inside) {
+    ++thread.reached;
+    return nullptr;
+  }
+  return mode == Mode::off ? nullptr : &thread;
+}
+
+// Calls `get`, which allocates `size` bytes below the hook, and records the block: each one in
+// exact mode, else with a probability that grows with its size.
+template <int Domain, class Get>
+void* allocate(ThreadState& thread, Mode mode, size_t size, const Get& get) noexcept {
+  const bool exact = mode == Mode::exact;
+  const bool chosen = exact || thread.sampler.takes(size);
+  const Inside inside(thread);
+  void* block = get();
+  if (block == nullptr)
+    record_failure(Domain, size);
+  else if (chosen)
+    record_block(Domain, block,
+                 exact ? BlockSizes::Block{size, size, false}
+                       : BlockSizes::Block{scaled_size(size), size, true},
+                 thread);
+  return block;
+}
+
+// Returns whether an allocation needs no more than to be forwarded: most small ones while a sample
+// is recorded. Otherwise nothing has changed. Blocks up to kSmall bytes are not taken from another
+// domain, whose hook would count them again; if one fails, this is not recorded.
+constexpr size_t kSmall = 256;
+FASTPROF_ALWAYS_INLINE bool is_passed_by(size_t size) noexcept {
+  const Mode mode = mode_now();
+  return FASTPROF_LIKELY((mode == Mode::sampled || mode == Mode::sampled_after_exact) &&
+                         size <= kSmall) &&
+         FASTPROF_LIKELY(t_state.sampler.passes(size));
+}
+
+template <int Domain>
+FASTPROF_NOINLINE void* slow_malloc(size_t size) noexcept {
+  const PyMemAllocatorEx& former = g_former[Domain];
+  const Mode mode = mode_now();
+  ThreadState* thread = entered(mode);
+  if (thread == nullptr) return former.malloc(former.ctx, size);
+  return allocate<Domain>(*thread, mode, size,
+                          [&]() noexcept { return former.malloc(former.ctx, size); });
 }
 
 template <int Domain>
 void* hook_malloc(void*, size_t size) {
   const PyMemAllocatorEx& former = g_former[Domain];
-  if (!recorded_here()) return former.malloc(former.ctx, size);
-  const Inside inside;
-  void* block = former.malloc(former.ctx, size);
-  if (block != nullptr)
-    record_block(Domain, block, size);
-  else
-    record_failure(Domain, size);
-  return block;
+  if (is_passed_by(size)) return former.malloc(former.ctx, size);
+  return slow_malloc<Domain>(size);
+}
+
+template <int Domain>
+FASTPROF_NOINLINE void* slow_calloc(size_t count, size_t size) noexcept {
+  const PyMemAllocatorEx& former = g_former[Domain];
+  const Mode mode = mode_now();
+  ThreadState* thread = entered(mode);
+  if (thread == nullptr) return former.calloc(former.ctx, count, size);
+  const size_t whole = size != 0 && count > SIZE_MAX / size ? SIZE_MAX / 2 : count * size;
+  return allocate<Domain>(*thread, mode, whole,
+                          [&]() noexcept { return former.calloc(former.ctx, count, size); });
 }
 
 template <int Domain>
 void* hook_calloc(void*, size_t count, size_t size) {
   const PyMemAllocatorEx& former = g_former[Domain];
-  if (!recorded_here()) return former.calloc(former.ctx, count, size);
-  const Inside inside;
-  void* block = former.calloc(former.ctx, count, size);
-  if (block != nullptr)
-    record_block(Domain, block, count * size);
-  else
-    record_failure(Domain, size != 0 && count > SIZE_MAX / size ? SIZE_MAX / 2 : count * size);
-  return block;
+  if (count <= kSmall && size <= kSmall && is_passed_by(count * size))
+    return former.calloc(former.ctx, count, size);
+  return slow_calloc<Domain>(count, size);
 }
 
 template <int Domain>
+FASTPROF_NOINLINE void* slow_realloc(void* block, size_t size) noexcept {
+  const PyMemAllocatorEx& former = g_former[Domain];
+  const Mode mode = mode_now();
+  ThreadState* thread = entered(mode);
+  if (thread == nullptr) return former.realloc(former.ctx, block, size);
+  const BlockSizes::Block before =
+      is_unrecorded(mode, block) ? BlockSizes::Block{} : record_free(Domain, block);
+  void* moved = allocate<Domain>(
+      *thread, mode, size, [&]() noexcept { return former.realloc(former.ctx, block, size); });
+  // The old block is still allocated.
+  if (moved == nullptr) record_block(Domain, block, before, *thread);
+  return moved;
+}
+
+// A realloc is a free and an allocation, whether the block moves or not: the sampler chooses anew.
+template <int Domain>
 void* hook_realloc(void*, void* block, size_t size) {
   const PyMemAllocatorEx& former = g_former[Domain];
-  if (!recorded_here()) return former.realloc(former.ctx, block, size);
-  const Inside inside;
-  const size_t before = record_free(Domain, block);
-  void* moved = former.realloc(former.ctx, block, size);
-  if (moved != nullptr) {
-    record_block(Domain, moved, size);
-  } else {
-    if (before != 0) record_block(Domain, block, before);  // the old block is still allocated
-    record_failure(Domain, size);
-  }
-  return moved;
+  if (is_unrecorded(mode_now(), block) && is_passed_by(size))
+    return former.realloc(former.ctx, block, size);
+  return slow_realloc<Domain>(block, size);
+}
+
+template <int Domain>
+FASTPROF_NOINLINE void slow_free(void* block) noexcept {
+  const PyMemAllocatorEx& former = g_former[Domain];
+  ThreadState* thread = entered(mode_now());
+  if (thread == nullptr) return former.free(former.ctx, block);
+  const Inside inside(*thread);
+  record_free(Domain, block);
+  former.free(former.ctx, block);
 }
 
 template <int Domain>
 void hook_free(void*, void* block) {
   const PyMemAllocatorEx& former = g_former[Domain];
-  if (!recorded_here()) return former.free(former.ctx, block);
-  const Inside inside;
-  record_free(Domain, block);
-  former.free(former.ctx, block);
+  if (is_unrecorded(mode_now(), block)) return former.free(former.ctx, block);
+  slow_free<Domain>(block);
 }
 
 template <int Domain>
@@ -172,12 +273,13 @@ bool is_reached(int domain) noexcept {
   if (!g_placed[domain]) return false;
   if (on_top(domain)) return true;
   const PyMemAllocatorEx current = current_of(domain);
-  const Inside inside;
-  t_reached = 0;
+  ThreadState& thread = t_state;
+  const Inside inside(thread);
+  thread.reached = 0;
   void* block = current.malloc(current.ctx, 1);
   if (block == nullptr) return true;  // unknown: treat the hook as in place
   current.free(current.ctx, block);
-  return t_reached != 0;
+  return thread.reached != 0;
 }
 
 void place(int domain) noexcept {
@@ -202,21 +304,36 @@ bool take_away(int domain) noexcept {
   return false;
 }
 
+// Sets the mode that the users ask for: exact if any does, whose blocks are then also complete for
+// the others. With the GIL.
+void set_mode() noexcept {
+  const Mode before = mode_now();
+  Mode mode = Mode::off;
+  if (g_exact_users != 0)
+    mode = Mode::exact;
+  else if (g_users != 0)
+    mode = before == Mode::exact || before == Mode::sampled_after_exact ? Mode::sampled_after_exact
+                                                                        : Mode::sampled;
+  g_mode.store(mode, std::memory_order_relaxed);
+}
+
 }  // namespace
 
-void begin_allocations() noexcept {
-  if (g_users++ != 0) return;
+void begin_allocations(bool exact) noexcept {
+  g_exact_users += exact ? 1 : 0;
+  if (g_users++ != 0) return set_mode();
   g_untracked.store(0, std::memory_order_relaxed);
   for (int domain = 0; domain < kDomains; ++domain)
     if (!is_reached(domain)) place(domain);
-  g_recording.store(true, std::memory_order_relaxed);
+  set_mode();
 }
 
-std::string end_allocations() {
+std::string end_allocations(bool exact) {
   std::string lost;
   if (g_users == 0) return lost;
+  g_exact_users -= exact && g_exact_users != 0 ? 1 : 0;
   const bool last = --g_users == 0;
-  if (last) g_recording.store(false, std::memory_order_relaxed);
+  set_mode();
   for (int domain = 0; domain < kDomains; ++domain) {
     if (last ? take_away(domain) : is_reached(domain)) continue;
     lost += lost.empty() ? "" : ", ";
@@ -227,7 +344,7 @@ std::string end_allocations() {
 }
 
 bool leave_out_allocations(bool on) noexcept {
-  return std::exchange(t_left_out, on);
+  return std::exchange(t_state.left_out, on);
 }
 
 uint64_t untracked_allocations() noexcept {
@@ -235,9 +352,9 @@ uint64_t untracked_allocations() noexcept {
 }
 
 void forget_allocations_in_child() noexcept {
-  g_users = 0;
-  g_recording.store(false, std::memory_order_relaxed);
-  t_inside = t_left_out = false;
+  g_users = g_exact_users = 0;
+  set_mode();
+  t_state = ThreadState{};  // also a random sequence of the child's own
   sizes().forget_in_child();
   for (int domain = 0; domain < kDomains; ++domain)
     if (g_placed[domain]) take_away(domain);

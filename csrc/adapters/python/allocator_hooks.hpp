@@ -17,14 +17,16 @@ namespace python_adapter {
 // (PyMem_SetAllocator). Blocks are recorded under the sites "[memory]", whose function is
 // "python:raw", "python:mem" or "python:object". A block that one domain takes from another is
 // recorded once, in the domain that was called. Not recorded: blocks of 0 bytes, and frees of
-// blocks that were allocated before. Requires the GIL.
-void begin_allocations() noexcept;
+// blocks that were allocated before. exact: record each block; otherwise a sample of them, under
+// sites whose function is "python:raw (sampled)" and so on (allocation_sampler.hpp). While users
+// ask for both, each block is recorded. Requires the GIL.
+void begin_allocations(bool exact) noexcept;
 
 // Stops recording for one user; the last call restores the allocators that begin_allocations()
 // found. Returns the domains whose hooks another tool has removed meanwhile ("raw, object"); empty
 // if none. A hook that another tool has wrapped stays installed below it and only forwards calls.
-// Requires the GIL.
-std::string end_allocations();
+// exact: as at its begin. Requires the GIL.
+std::string end_allocations(bool exact);
 
 // While on, allocations of the calling thread are the profiler's own and not recorded; frees of
 // recorded blocks still are. Returns the previous value. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BlockSizes: maps the addresses of allocated blocks to their sizes, since a free reports only the
-// address.
+// BlockSizes: maps the addresses of recorded blocks to their sizes, since a free reports only the
+// address; with a filter that answers for most other blocks without a lookup.
 #pragma once
 
 #include <sched.h>
@@ -15,34 +15,52 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// A hash table of 64 shards, each with a spin lock and linear probing. Its memory comes from
-// malloc(), never from a Python allocator, whose hooks call it. Any thread.
+// The process's hash table of 64 shards, each with a spin lock and linear probing. Its memory comes
+// from malloc(), never from a Python allocator, whose hooks call it. Any thread.
 class BlockSizes {
  public:
-  // Adds a block, or replaces the size of one at that address. Returns false if there is no memory
-  // for the entry. address and size must not be 0.
-  bool add(const void* block, size_t size) noexcept {
+  struct Block {
+    size_t bytes = 0;     // that its records report: scaled for a sampled block. Less than 2^63
+    size_t own_size = 0;  // of a sampled block; for others equal to `bytes`
+    bool sampled = false;
+  };
+
+  // Adds a block, or replaces the one at that address. Returns false if there is no memory for the
+  // entry. The address and `bytes` must not be 0.
+  bool add(const void* block, const Block& of) noexcept {
     const auto address = reinterpret_cast<uintptr_t>(block);
     const uint64_t hash = hash_of(address);
     Shard& shard = shard_of(hash);
     const Lock hold(shard);
     if ((shard.count + 1) * 4 > shard.room * 3 && !grow(shard)) return false;
     Entry& entry = shard.entries[place_of(shard, hash, address)];
-    if (entry.address == 0) ++shard.count;
-    entry = {address, size};
+    if (entry.address == 0)
+      ++shard.count;
+    else if (entry.block.sampled)
+      add_to_filter(address, -1);
+    if (of.sampled) add_to_filter(address, 1);
+    entry = {address, of};
     return true;
   }
 
-  // Removes a block. Returns its size in bytes; 0 if it is unknown.
-  size_t remove(const void* block) noexcept {
+  // Returns false if no sampled block has this address; true if one may. One relaxed load: who
+  // frees a block has received it from the thread that allocated it, and sees its count.
+  static bool may_be_sampled(const void* block) noexcept {
+    return filter_[filter_place(reinterpret_cast<uintptr_t>(block))].load(
+               std::memory_order_relaxed) != 0;
+  }
+
+  // Removes a block and returns it; 0 bytes if it is unknown.
+  Block remove(const void* block) noexcept {
     const auto address = reinterpret_cast<uintptr_t>(block);
     const uint64_t hash = hash_of(address);
     Shard& shard = shard_of(hash);
     const Lock hold(shard);
-    if (shard.count == 0) return 0;
+    if (shard.count == 0) return {};
     size_t at = place_of(shard, hash, address);
-    const size_t size = shard.entries[at].size;
-    if (shard.entries[at].address == 0) return 0;
+    if (shard.entries[at].address == 0) return {};
+    const Block found = shard.entries[at].block;
+    if (found.sampled) add_to_filter(address, -1);
     // Close the gap: later entries of the run move up, unless that would put one before its home
     // position.
     const size_t mask = shard.room - 1;
@@ -53,9 +71,9 @@ class BlockSizes {
       shard.entries[at] = shard.entries[next];
       at = next;
     }
-    shard.entries[at] = {0, 0};
+    shard.entries[at] = {0, {}};
     --shard.count;
-    return size;
+    return found;
   }
 
   // Forgets all blocks and returns the memory.
@@ -66,6 +84,7 @@ class BlockSizes {
       shard.entries = nullptr;
       shard.count = shard.room = 0;
     }
+    clear_filter();
   }
 
   // In a forked child: as clear(), although other threads of the parent may have held locks. The
@@ -77,12 +96,13 @@ class BlockSizes {
       shard.count = shard.room = 0;
       shard.locked.store(false, std::memory_order_relaxed);
     }
+    clear_filter();
   }
 
  private:
   struct Entry {
     uintptr_t address;  // 0: free
-    size_t size;
+    Block block;
   };
   struct alignas(64) Shard {
     std::atomic<bool> locked{false};
@@ -111,6 +131,19 @@ class BlockSizes {
   }
   Shard& shard_of(uint64_t hash) noexcept { return shards_[hash >> 58]; }
 
+  // Neighbours share a cache line of the filter, as they do in memory; the high bits tell apart
+  // large blocks, which begin at the same offset in their pages.
+  static size_t filter_place(uintptr_t address) noexcept {
+    return ((address >> 4) ^ (address >> 18)) % kFilter;
+  }
+  static void add_to_filter(uintptr_t address, int change) noexcept {
+    filter_[filter_place(address)].fetch_add(static_cast<uint16_t>(change),
+                                             std::memory_order_relaxed);
+  }
+  static void clear_filter() noexcept {
+    for (auto& count : filter_) count.store(0, std::memory_order_relaxed);
+  }
+
   // Returns the index of the address, or of the free entry where it belongs. The shard must have a
   // free entry.
   static size_t place_of(const Shard& shard, uint64_t hash, uintptr_t address) noexcept {
@@ -137,7 +170,10 @@ class BlockSizes {
     return true;
   }
 
+  static constexpr size_t kFilter = 16384;
   Shard shards_[64];
+  // Number of sampled blocks by a hash of their address, modulo 2^16. Static: a fixed address.
+  inline static std::atomic<uint16_t> filter_[kFilter] = {};
 };
 
 }  // namespace python_adapter

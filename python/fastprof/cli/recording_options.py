@@ -46,7 +46,12 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     recording.add_argument(
         "--python-memory",
         action="store_true",
-        help="also record what Python's own allocators do (implies --profile-memory)",
+        help="also record what Python's own allocators do, by a sample of the blocks (implies --profile-memory)",
+    )
+    recording.add_argument(
+        "--exact-python-memory",
+        action="store_true",
+        help="as --python-memory, but record each block: exact sums, and the program runs several times slower",
     )
     recording.add_argument(
         "--with-stack",
@@ -108,10 +113,11 @@ def recording_arguments(
         raise errors.ValueError(
             f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
         )
+    python_memory = "exact" if options.exact_python_memory else options.python_memory
     return {
         "record_shapes": options.record_shapes,
-        "profile_memory": options.profile_memory or options.python_memory,
-        "python_memory": options.python_memory,
+        "profile_memory": options.profile_memory or bool(python_memory),
+        "python_memory": python_memory,
         "with_stack": options.with_stack or options.native,
         "native": options.native,
         "with_flops": options.with_flops,

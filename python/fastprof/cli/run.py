@@ -140,7 +140,9 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
         path = options.output or f"{call.file_stem}.trace.json"
         kind = format_of(path, options.to)
         if kind == "memory":
-            if not (options.profile_memory or options.python_memory):
+            if not (
+                options.profile_memory or options.python_memory or options.exact_python_memory
+            ):
                 raise errors.ValueError(
                     f"cannot write {path}: this format shows memory over time. Add --profile-memory."
                 )

@@ -78,7 +78,7 @@ class Options:
     counters: tuple[str, ...] = ()
     python_calls: calls.CallFilter | None = None
     gc_events: bool = False
-    python_memory: bool = False
+    python_memory: str = ""  # "sampled", "exact"; "": not recorded
     trace_only: bool = False
     follow_children: bool = False
     tasks: bool = True
@@ -114,7 +114,7 @@ def make_options(
     native: bool = False,
     follow_children: bool = False,
     tasks: bool = True,
-    python_memory: bool = False,
+    python_memory: bool | str = False,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -208,7 +208,12 @@ def make_options(
         raise errors.ValueError(
             f"max_name_bytes must be at least 65536 (or 0 for 64 MB), not {max_name_bytes}"
         )
-    profile_memory = profile_memory or python_memory
+    if python_memory not in (False, True, "sampled", "exact"):
+        raise errors.ValueError(
+            f"unknown python_memory {python_memory!r}. Use True or 'sampled' (a sample of the blocks), or 'exact' "
+            "(each block)."
+        )
+    profile_memory = profile_memory or bool(python_memory)
     categories = 0
     if ProfilerActivity.CPU in kept:
         categories = category_mask(asked[ProfilerActivity.CPU])
@@ -279,7 +284,7 @@ def make_options(
         counters=wanted_counters,
         python_calls=traced,
         gc_events=bool(config.get("record_python_gc_info")),
-        python_memory=bool(python_memory),
+        python_memory=("exact" if python_memory == "exact" else "sampled") if python_memory else "",
         trace_only=trace_only,
         follow_children=bool(follow_children),
         tasks=bool(categories & Category.TASK),

@@ -98,9 +98,11 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     other processes; see docs/children.md.
     python_memory: also record allocations and frees of Python's own allocators (CPython's domains raw, mem
     and object: objects, their contents, buffers of bytearray and array), on all threads, as devices
-    "python:raw", "python:mem" and "python:object"; implies profile_memory. Each block is a record, so the
-    program runs slower; pass max_bytes. Array data of NumPy and memory of C libraries come from malloc and
-    are not recorded.
+    "python:raw (sampled)", "python:mem (sampled)" and "python:object (sampled)"; implies profile_memory.
+    True or "sampled": a sample of the blocks is recorded, one in 64 KiB on average, large blocks always; sums
+    are scaled, and memory_report() gives their standard errors. "exact": each block is a record, of devices
+    "python:raw", "python:mem" and "python:object"; the program runs several times slower, and needs max_bytes.
+    Array data of NumPy and memory of C libraries come from malloc and are not recorded.
     tasks: True (default): events of a task (asyncio, trio) nest by task, and each task is a track.
     False: everything nests by thread; see docs/tasks.md.
 
@@ -145,7 +147,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         native: bool = False,
         follow_children: bool = False,
         tasks: bool = True,
-        python_memory: bool = False,
+        python_memory: bool | str = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -180,7 +182,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
             "native": native and self.enabled,
             "follow_children": follow_children and self.enabled,
             "tasks": bool(tasks) and self.enabled,
-            "python_memory": bool(python_memory) and self.enabled,
+            "python_memory": python_memory if self.enabled else False,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops

@@ -78,7 +78,9 @@ class Recording:
         self._torch_ops: Observation | None = None
         self._gc_events = GcEvents()
         self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
-        self._allocations = PythonMemory() if options.python_memory else None
+        self._allocations = (
+            PythonMemory(options.python_memory == "exact") if options.python_memory else None
+        )
         self._tasks = FollowedTasks() if options.tasks else None
         self._work = None if options.all_threads else FollowedWork()
         self._devices = DeviceCollections(options.device_types, partial(report_missing, options))

@@ -27,10 +27,12 @@ class PythonMemory:
     Every session that records memory records all threads. The hooks call the allocators that were installed before
     (tracemalloc, debug hooks), which stop() restores; an allocator that was installed on top meanwhile stays. Use the
     object from one thread at a time.
+
+    exact: record each block; False: a sample of the blocks, whose records are scaled so that sums are unbiased.
     """
 
-    def __init__(self) -> None:
-        self._hold = _core.PythonAllocations()
+    def __init__(self, exact: bool) -> None:
+        self._hold = _core.PythonAllocations(exact)
 
     def start(self) -> None:
         """Install the hooks, after the session has started."""
