@@ -15,7 +15,7 @@ import numpy as np
 
 from fastprof.analysis.breakdown import Share, by_category, by_module
 from fastprof.analysis.evaluation import table_of
-from fastprof.analysis.memory_claims import MemoryClaim, memory_claims
+from fastprof.analysis.memory_claims import MemoryClaim, growth_claims, memory_claims
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.patterns import find_anti_patterns
 from fastprof.analysis.steps import StepTimes
@@ -67,14 +67,16 @@ class Explanation:
     anti_patterns: list[dict[str, Any]]
     first: Claim | None
     imports: list[Claim] = field(default_factory=list)
+    growth: list[MemoryClaim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
 
     def findings(self) -> list[tuple[str, list[int]]]:
-        """Return (sentence, table rows) of all that is unusual: waits, changes, slow steps, anti-patterns."""
+        """Return (sentence, table rows) of what is unusual: waits, changes, slow steps, growth, anti-patterns."""
         found = [(c.text, c.rows) for c in (*self.waits, *self.changed, *self.slowest)]
+        found += [(c.text, c.rows) for c in self.growth]
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
         ]
@@ -102,6 +104,7 @@ class Explanation:
             ("Waits", [c.text for c in self.waits]),
             ("What changed over the steps", [c.text for c in self.changed]),
             ("Slowest steps", [c.text for c in self.slowest]),
+            ("Memory that grows", [c.text for c in self.growth]),
             ("Anti-patterns", [_pattern_text(p) for p in self.anti_patterns]),
             ("What to do first", [self.first.text] if self.first else []),
         )
@@ -157,6 +160,7 @@ def explain(
         imports=_imports(rows),
         anti_patterns=patterns,
         first=_first(waits, found_waits, patterns, slowest, total),
+        growth=growth_claims(rows.tree.table),
     )
 
 

@@ -16,7 +16,7 @@ from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Si
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 from fastprof.model.tree import EventTree, nest_intervals, nesting_rows
 
-__all__ = ["RULES", "attribute_memory"]
+__all__ = ["RULES", "attribute_memory", "with_parents"]
 
 Array: TypeAlias = NDArray[Any]
 RULES = ("innermost", "interval")
@@ -72,6 +72,22 @@ def attribute_memory(
             usage[i] = usage[i].copy()
         usage[i][left_over] = part[~used]
     return _with_own_rows(table, usage, left_over, failed)
+
+
+def with_parents(table: EventTable) -> EventTable:
+    """Return the table with the column "parent", of memory records, too: the innermost range open on their thread.
+
+    Tables from most files have no such column; a table that has one is returned itself.
+    """
+    if table.has("parent") or not table.has("kind"):
+        return table
+    kind = table.column("kind")
+    records = np.flatnonzero((kind == EventKind.MEMORY) | (kind == EventKind.OUT_OF_MEMORY))
+    if not len(records):
+        return table
+    parent = EventTree.of(table).parent_rows().astype(np.int64)  # a copy
+    parent[records] = _enclosing(table, records)
+    return table.with_columns({"parent": parent})
 
 
 def _is_captured(table: EventTable) -> bool:

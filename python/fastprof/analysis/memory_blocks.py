@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.model.memory_rows import memory_rows
+from fastprof.model.memory_rows import is_sampled, memory_rows, sampling_variance
 from fastprof.model.table import EventTable
 
 __all__ = ["Blocks", "MemorySums", "memory_blocks"]
@@ -26,6 +26,7 @@ class MemorySums:
     the sum of the blocks that were not freed, so the equation can fail: difference_bytes is then not 0, for
     example because a free reported another size than its allocation. lost_frees: number of blocks at whose
     address another one was allocated without a free in between; they count as in use.
+    allocated_error, in_use_at_end_error: standard errors of a sampled device's sums, 0 for others.
     """
 
     device: str
@@ -34,6 +35,8 @@ class MemorySums:
     freed: int
     in_use_at_end: int
     lost_frees: int
+    allocated_error: int = 0
+    in_use_at_end_error: int = 0
 
     @property
     def difference_bytes(self) -> int:
@@ -45,7 +48,8 @@ class Blocks:
     """The blocks of one device or allocator, on columns.
 
     One element per block, int64, in order of the first record: address, size_bytes; created, destroyed: index of
-    the record of its allocation and free, -1 for outside the recording.
+    the record of its allocation and free, -1 for outside the recording. sampled: each block stands for many
+    (count(), error_bytes()).
     One element per record, in time order: record_rows (table row), record_ns (Unix time), record_bytes (signed),
     addresses.
     """
@@ -57,6 +61,8 @@ class Blocks:
         self.record_ns: Array = table.start_ns[rows]
         self.record_bytes: Array = words[:, 1]
         self.addresses: Array = words[:, 0]
+        self.sampled = is_sampled(device)
+        self._words = words
         number = np.arange(len(rows))
         known = number[(self.addresses != 0) & (self.record_bytes != 0)]
         order = known[np.argsort(self.addresses[known], kind="stable")]
@@ -77,6 +83,7 @@ class Blocks:
         self.destroyed: Array = destroyed[kept][by_time]
         self.address: Array = self.addresses[first][by_time]
         self.size_bytes: Array = np.abs(self.record_bytes[first])[by_time]
+        self._first: Array = first[by_time]
 
     def __len__(self) -> int:
         return len(self.created)
@@ -93,6 +100,28 @@ class Blocks:
         """Index of the first record after which the most bytes were in use."""
         return int(np.argmax(self.in_use_bytes))
 
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that were in use, including what was freed later and allocated before the recording."""
+        return int(self.in_use_bytes[self.peak])
+
+    def count(self, blocks: Array) -> int:
+        """Return the number of blocks that these stand for: an estimate if the device is sampled."""
+        if not self.sampled:
+            return len(blocks)
+        return round(float((self.size_bytes[blocks] / self.own_bytes(blocks)).sum()))
+
+    def own_bytes(self, blocks: Array) -> Array:
+        """Return the size of each of these blocks, without the others that a sampled one stands for."""
+        if not self.sampled:
+            return self.size_bytes[blocks]
+        own: Array = np.maximum(self._words[self._first[blocks], 2], 1)
+        return own
+
+    def error_bytes(self, blocks: Array) -> int:
+        """Return the standard error of the sum of the blocks' bytes: 0 if the device is not sampled."""
+        return _error(self._words[self._first[blocks]]) if self.sampled else 0
+
     def live_after(self, record: int) -> Array:
         """Return the indices of the blocks in use after a record, largest first."""
         alive = (self.created <= record) & ((self.destroyed < 0) | (self.destroyed > record))
@@ -103,6 +132,7 @@ class Blocks:
         """Return the sums of the device; records without an address count as one block."""
         sizes = self.record_bytes
         nameless = int(sizes[self.addresses == 0].sum())
+        kept = np.flatnonzero(self.destroyed < 0)
         return MemorySums(
             self.device,
             int(self.size_bytes[self.created < 0].sum()) + max(-nameless, 0),
@@ -110,6 +140,8 @@ class Blocks:
             -int(sizes[sizes < 0].sum()),
             int(self.size_bytes[self.destroyed < 0].sum()) + max(nameless, 0),
             self.lost_frees,
+            _error(self._words[sizes > 0]) if self.sampled else 0,
+            self.error_bytes(kept),
         )
 
     def allocating_rows(self, blocks: Array) -> Array:
@@ -124,6 +156,10 @@ class Blocks:
         parents = self.table.column("parent")[rows].astype(np.int64)
         found: Array = np.where(records < 0, -2, parents)
         return found
+
+
+def _error(words: Array) -> int:
+    return round(float(np.sqrt(sampling_variance(words).sum())))
 
 
 def memory_blocks(table: EventTable) -> list[Blocks]:

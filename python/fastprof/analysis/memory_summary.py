@@ -6,21 +6,23 @@ Memory of PyTorch has categories if shapes were recorded; other memory has only 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fastprof.analysis.evaluation import table_of
+from fastprof.analysis.memory_attribution import with_parents
 from fastprof.analysis.memory_blocks import Blocks, MemorySums, memory_blocks
 from fastprof.analysis.memory_categories import CATEGORY_ORDER, MemoryProfile, category_name
 from fastprof.analysis.memory_categories.origins import explain_peak, longest_lived_temporaries
 from fastprof.analysis.memory_categories.storages import can_categorise
 from fastprof.analysis.memory_categories.totals import category_totals, reconcile
+from fastprof.analysis.memory_growth import Growth, growing_memory
 from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, Origin, origin_around
 from fastprof.base import errors
 from fastprof.base.device_type import is_device
-from fastprof.model.memory_rows import failed_requests
+from fastprof.model.memory_rows import failed_requests, missing_text
 from fastprof.model.table import EventTable
 
 __all__ = ["DeviceReport", "Failure", "MemoryPart", "MemoryReport", "Temporary", "memory_report"]
@@ -30,7 +32,10 @@ _PARTS, _TEMPORARIES = 20, 10
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """A part of the peak: bytes and blocks of one category ("" without categories) from one origin."""
+    """A part of the peak: bytes and blocks of one category ("" without categories) from one origin.
+
+    error_bytes: standard error of size_bytes, 0 if not sampled; count is then an estimate.
+    """
 
     size_bytes: int
     count: int
@@ -38,6 +43,7 @@ class MemoryPart:
     ranges: tuple[str, ...]
     stack: tuple[str, ...]
     row: int = -1  # of the innermost range around the largest of the blocks, in the table
+    error_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class DeviceReport:
     """Memory of one device ("cuda:0") or allocator ("python:object").
 
     peak_ns: from the session's begin. categories: bytes at the peak, {} without categories. parts: what the
-    peak consists of, largest first. temporaries: by bytes times life, most first.
+    peak consists of, largest first. temporaries: by bytes times life, most first. growth: blocks that are
+    allocated again and again and never freed. peak_error: standard error of a sampled device's peak, else 0.
     """
 
     device: str
@@ -77,14 +84,20 @@ class DeviceReport:
     categories: dict[str, int]
     parts: list[MemoryPart]
     temporaries: list[Temporary]
+    growth: list[Growth] = field(default_factory=list)
+    peak_error: int = 0
 
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """Result of memory_report(). failures: out-of-memory events of all devices, by time."""
+    """Result of memory_report(). failures: out-of-memory events of all devices, by time.
+
+    missing: what the sums do not contain, because events were dropped; "" for nothing.
+    """
 
     devices: list[DeviceReport]
     failures: list[Failure] = field(default_factory=list)
+    missing: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with each device's difference_bytes beside its sums."""
@@ -108,18 +121,21 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
 
         print(fastprof.analysis.memory_report(prof).text())
     """
-    table = table_of(prof)
+    table = with_parents(table_of(prof))
     blocks = [one for one in memory_blocks(table) if is_device(one.device, device)]
     failures = [f for f in failed_requests(table) if is_device(f.device, device)]
     if not blocks and not failures:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
             f"the table contains no {what}. Profile with profile_memory=True, or with python_memory=True for "
-            "memory of Python objects."
+            "memory of Python objects (fastprof run --memory, --python-memory)."
         )
     by_category = _categorised(prof, table)
     return MemoryReport(
-        [by_category.get(one.device) or _from_blocks(one) for one in blocks],
+        [
+            replace(by_category.get(one.device) or _from_blocks(one), growth=growing_memory(one))
+            for one in blocks
+        ],
         [
             Failure(
                 f.device,
@@ -130,6 +146,7 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
             )
             for f in failures
         ],
+        missing_text(table),
     )
 
 
@@ -184,14 +201,18 @@ def _categorised(prof: Any, table: EventTable) -> dict[str, DeviceReport]:
 def _from_blocks(blocks: Blocks) -> DeviceReport:
     table = blocks.table
     peak = blocks.peak
+    live = blocks.live_after(peak)
     return DeviceReport(
         blocks.device,
         blocks.sums(),
-        int(blocks.in_use_bytes[peak]),
+        blocks.peak_bytes,
         int(blocks.record_ns[peak]) - table.t0_ns,
         {},
-        _parts(blocks, blocks.live_after(peak)),
-        _temporaries(blocks),
+        _parts(blocks, live),
+        []
+        if blocks.sampled
+        else _temporaries(blocks),  # one block of a sample is not what is listed
+        peak_error=blocks.error_bytes(live),
     )
 
 
@@ -200,22 +221,32 @@ def _parts(blocks: Blocks, live: Any) -> list[MemoryPart]:
         return []
     row = blocks.allocating_rows(live)
     owners, code = np.unique(row, return_inverse=True)
-    size = np.bincount(code.reshape(-1), blocks.size_bytes[live]).astype(np.int64)
-    count = np.bincount(code.reshape(-1))
-    sums: dict[Origin, list[int]] = {}
+    code = code.reshape(-1)
+    size = np.bincount(code, blocks.size_bytes[live]).astype(np.int64)
+    groups = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
+    of_origin: dict[Origin, list[int]] = {}  # numbers of groups, that of the largest first
     for at in np.argsort(-size, kind="stable").tolist():
         owner = int(owners[at])
         if owner == -2:
             origin = Origin((BEFORE,))
         else:
             origin = origin_around(blocks.table, owner) if owner >= 0 else Origin((OUTSIDE,))
-        of_origin = sums.setdefault(origin, [0, 0, owner])
-        of_origin[0] += int(size[at])
-        of_origin[1] += int(count[at])
-    parts = [
-        MemoryPart(total, number, "", origin.ranges, origin.stack, max(owner, -1))
-        for origin, (total, number, owner) in sums.items()
-    ]
+        of_origin.setdefault(origin, []).append(at)
+    parts = []
+    for origin, numbers in of_origin.items():
+        mine = live[np.concatenate([groups[number] for number in numbers])]
+        total, row_of = int(size[numbers].sum()), max(int(owners[numbers[0]]), -1)
+        parts.append(
+            MemoryPart(
+                total,
+                blocks.count(mine),
+                "",
+                origin.ranges,
+                origin.stack,
+                row_of,
+                blocks.error_bytes(mine),
+            )
+        )
     return sorted(parts, key=lambda part: -part.size_bytes)[:_PARTS]
 
 

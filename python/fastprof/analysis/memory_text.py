@@ -17,7 +17,7 @@ __all__ = ["memory_text"]
 
 def memory_text(report: MemoryReport, rows: int) -> str:
     """Return the report as text, with at most `rows` lines a table."""
-    lines: list[str] = []
+    lines: list[str] = [f"{report.missing}.", ""] if report.missing else []
     for device in report.devices:
         lines += [*_device_lines(device, rows), ""]
     if report.failures:
@@ -39,8 +39,13 @@ def memory_text(report: MemoryReport, rows: int) -> str:
 
 def _device_lines(device: DeviceReport, rows: int) -> list[str]:
     sums = device.sums
+    exact = (
+        f"standard error {format_memory(device.peak_error)}"
+        if device.peak_error
+        else f"{device.peak_bytes:,} bytes"
+    )
     lines = [
-        f"Memory of {device.device}: peak {format_memory(device.peak_bytes)} ({device.peak_bytes:,} bytes) at "
+        f"Memory of {device.device}: peak {format_memory(device.peak_bytes)} ({exact}) at "
         f"{format_time(device.peak_ns / 1000)}",
         f"in use at the begin {sums.in_use_at_begin:,} + allocated {sums.allocated:,} - freed {sums.freed:,} "
         f"= {sums.in_use_at_end:,} bytes in use at the end",
@@ -50,6 +55,11 @@ def _device_lines(device: DeviceReport, rows: int) -> list[str]:
             f"these records disagree by {sums.difference_bytes:,} bytes: frees and allocations of one block "
             "have different sizes, or records were dropped"
         )
+    if sums.allocated_error:
+        lines.append(
+            f"a sample, scaled to all blocks: standard errors {format_memory(sums.allocated_error)} of allocated, "
+            f"{format_memory(sums.in_use_at_end_error)} of in use at the end"
+        )
     if sums.lost_frees:
         lines.append(f"the frees of {sums.lost_frees:,} blocks are not in the recording")
     if device.categories:
@@ -57,12 +67,15 @@ def _device_lines(device: DeviceReport, rows: int) -> list[str]:
             "at the peak: "
             + ", ".join(f"{name} {format_memory(size)}" for name, size in device.categories.items())
         )
+    if device.growth:
+        lines += ["", "Memory that grows"]
+        lines += [f"  {growth.text()}" for growth in device.growth[:rows]]
     lines += ["", "What the peak consists of"]
     titles: tuple[str, ...] = ("Bytes", "Share", "Blocks", "Category", "Allocated in")
     whole = max(device.peak_bytes, 1)
     body: list[tuple[str, ...]] = [
         (
-            f"{part.size_bytes:,}",
+            f"{part.size_bytes:,}" + (f" ± {part.error_bytes:,}" if part.error_bytes else ""),
             f"{100 * part.size_bytes / whole:.1f} %",
             str(part.count),
             part.category,

@@ -95,5 +95,12 @@ def _unknown(value: Any) -> errors.ValueError:
 
 
 def is_device(name: str, device: str | None) -> bool:
-    """Return whether a device's name ("cuda:0") is `device`, or of that type ("cuda"). None means any device."""
-    return device is None or device in (name, name.partition(":")[0])
+    """Return whether a device's name ("cuda:0") is `device`, or of that type ("cuda"). None means any device.
+
+    "python:object" includes "python:object (sampled)".
+    """
+    return device is None or device in (
+        name,
+        name.partition(":")[0],
+        name.removesuffix(" (sampled)"),
+    )

@@ -14,7 +14,7 @@ from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
-from fastprof.cli.recording_options import add_recording_options, recording_arguments
+from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
 from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
@@ -109,6 +109,7 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
             print_message(f"fastprof: wrote {options.output}")
             return 0
         screen = Screen.of(sys.stderr)
+        text += "\n" * 2 + hint if (hint := memory_hint(options, profiler.event_table)) else ""
         print_message("\n".join(screen.line(line) for line in text.splitlines()))
         return 0
 

@@ -13,7 +13,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
 
-__all__ = ["add_recording_options", "recording_arguments"]
+__all__ = ["add_recording_options", "memory_hint", "recording_arguments"]
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> Any:
@@ -129,6 +129,19 @@ def recording_arguments(
         "python_calls": _calls(options, calls_by_default),
         "follow_children": options.follow,
     }
+
+
+def memory_hint(options: argparse.Namespace, table: Any) -> str:
+    """Return a line on what to do if --memory was given and the table contains no memory; else ""."""
+    from fastprof.model.memory_rows import failed_requests, memory_rows
+
+    python = options.python_memory or options.exact_python_memory
+    if not options.profile_memory or python or memory_rows(table) or failed_requests(table):
+        return ""
+    return (
+        "fastprof: --memory recorded nothing: it records what PyTorch and annotated C++ code allocate. "
+        "For the memory of Python's objects, use --python-memory."
+    )
 
 
 def _calls(options: argparse.Namespace, by_default: bool) -> bool | CallFilter | None:

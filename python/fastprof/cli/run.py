@@ -23,7 +23,7 @@ from fastprof.cli.options import (
 from fastprof.cli.outcome import check_output, keep, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
-from fastprof.cli.recording_options import add_recording_options, recording_arguments
+from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
 
@@ -140,9 +140,7 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
         path = options.output or f"{call.file_stem}.trace.json"
         kind = format_of(path, options.to)
         if kind == "memory":
-            if not (
-                options.profile_memory or options.python_memory or options.exact_python_memory
-            ):
+            if not (options.profile_memory or options.python_memory or options.exact_python_memory):
                 raise errors.ValueError(
                     f"cannot write {path}: this format shows memory over time. Add --profile-memory."
                 )
@@ -198,6 +196,8 @@ def _report(
             failed = 1
     if options.follow:
         _report_processes(profiler)
+    if hint := _hint(profiler, options):
+        print_message(hint)
     if nothing:
         print_message(_why_nothing(profiler, options, bool(wrote)))
     for line in wrote:
@@ -250,6 +250,13 @@ def _only_the_run(profiler: Any) -> bool:
         return int((~calls).sum()) <= 1 and not table.dropped
     except Exception:
         return False  # keep() then writes what it can
+
+
+def _hint(profiler: Any, options: argparse.Namespace) -> str:
+    try:
+        return memory_hint(options, profiler.event_table)
+    except Exception:
+        return ""  # keep() has reported why there is no table
 
 
 def _run_time_s(profiler: Any) -> float:

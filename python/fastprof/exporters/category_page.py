@@ -15,7 +15,7 @@ from fastprof.analysis.memory_categories.origins import explain_peak
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import CategoryTotals, reconcile
 from fastprof.analysis.memory_origin import BEFORE
-from fastprof.exporters.memory_timeline import failures_table
+from fastprof.exporters.memory_timeline import failures_table, missing_paragraph
 from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import failed_requests
 
@@ -51,6 +51,7 @@ def write_page(file: Any, profile: MemoryProfile, devices: Sequence[CategoryTota
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}: memory</title>\n'
         f"<style>{_STYLE}</style>\n<h1>{title}: memory by category</h1>\n"
     )
+    file.write(missing_paragraph(profile.table))
     sums = {one.device: one for one in reconcile(profile)}
     for totals in devices:
         peak = int(totals.total[totals.peak])

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.memory_blocks import memory_blocks
 from fastprof.base import errors
 from fastprof.base.device_type import is_device
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.plotted_points import highest_points
-from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows
+from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows, missing_text
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -26,8 +27,8 @@ __all__ = [
     "DeviceMemory",
     "export_memory_timeline",
     "failures_table",
-    "memory_rows",
     "memory_timeline",
+    "missing_paragraph",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -43,6 +44,12 @@ class DeviceMemory:
     bytes: Array  # change by each record, negative for frees
     allocated: Array  # the allocator's own total after the record; 0 if not reported
     reserved: Array
+    before: int = 0  # bytes in use at the begin, as far as their frees show
+
+    @property
+    def in_use(self) -> Array:
+        """Bytes in use after each record: `recorded` and what was in use at the begin."""
+        return self.before + self.recorded
 
     @property
     def recorded(self) -> Array:
@@ -57,8 +64,14 @@ def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
     """
     if isinstance(table, EventTree):
         table = table.table
+    before: dict[str, int] = {}
+    for blocks in memory_blocks(table):
+        device = blocks.device.partition(" of process ")[0]
+        before[device] = before.get(device, 0) + blocks.sums().in_use_at_begin
     return [
-        DeviceMemory(device, table.start_ns[rows], words[:, 1], words[:, 2], words[:, 3])
+        DeviceMemory(
+            device, table.start_ns[rows], words[:, 1], words[:, 2], words[:, 3], before[device]
+        )
         for device, rows, words in memory_rows(table)
     ]
 
@@ -72,8 +85,9 @@ def export_memory_timeline(
     the session.
 
     JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes", "recorded",
-    "allocated", "reserved"}], "failures": [{"device", "time_us", "bytes"}]}. CSV: the same values, one row
-    per record; failed requests come last, with their size as "bytes" and "out of memory" as "recorded".
+    "allocated", "reserved"}], "missing": what was dropped, as text, "failures": [{"device", "time_us",
+    "bytes"}]}. CSV: the same values, one row per record; failed requests come last, with
+    their size as "bytes" and "out of memory" as "recorded".
     HTML: a page without scripts or links; it draws the highest of the records in half a pixel, and lists failed
     requests.
 
@@ -114,6 +128,7 @@ def _json_text(
     document = {
         "unit": "bytes",
         "t0_ns": table.t0_ns,
+        "missing": missing_text(table),
         "devices": [
             {
                 "device": device.device,
@@ -165,10 +180,17 @@ def _page(
         "table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right}</style>\n"
         f"<h1>{title}: memory over time</h1>\n"
     )
+    file.write(missing_paragraph(table))
     for device in devices:
         file.write(f"<h2>{html.escape(device.device)}</h2>\n{_chart(device, table)}\n")
     file.write(failures_table(failures, table.t0_ns))
     file.write("</html>\n")
+
+
+def missing_paragraph(table: EventTable) -> str:
+    """Return what the sums of a page do not contain as HTML; "" for nothing."""
+    missing = missing_text(table)
+    return f"<p><b>{html.escape(missing)}.</b></p>\n" if missing else ""
 
 
 def failures_table(failures: Sequence[FailedRequest], t0_ns: int) -> str:
@@ -187,7 +209,7 @@ def failures_table(failures: Sequence[FailedRequest], t0_ns: int) -> str:
 
 
 def _chart(device: DeviceMemory, table: EventTable) -> str:
-    series = [("recorded", "#1f77b4", device.recorded)]
+    series = [("in use", "#1f77b4", device.in_use)]
     for name, color, values in (
         ("allocated", "#2ca02c", device.allocated),
         ("reserved", "#d62728", device.reserved),

@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.device_type import device_type_name
+from fastprof.base.native_numbers import INCOMPLETE_CAUSES
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import EventKind, EventTable
 
-__all__ = ["FailedRequest", "failed_requests", "is_python_allocator", "memory_rows"]
+__all__ = [
+    "FailedRequest",
+    "failed_requests",
+    "is_python_allocator",
+    "is_sampled",
+    "memory_rows",
+    "missing_text",
+    "sampling_variance",
+]
 
 Array: TypeAlias = NDArray[Any]
 _FAILED_WORDS, _MEMORY_WORDS = 3, 4
@@ -25,7 +34,8 @@ def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
 
     device: "cpu:0", "cuda:1"; for an allocator with a name of its own, that name ("python:object").
     payload words: int64, shape (rows, 4): address, bytes (negative for a free), total allocated, total reserved.
-    Any thread.
+    Of a sampled device (is_sampled()), bytes are those that the record stands for, and the third word is the
+    block's own size. Any thread.
     """
     rows = _rows_of(table, EventKind.MEMORY, MEMORY_EVENT_NAME, _MEMORY_WORDS)
     if not len(rows):
@@ -86,6 +96,36 @@ def failed_requests(table: EventTable) -> list[FailedRequest]:
 def is_python_allocator(device: str) -> bool:
     """Return whether a device label of memory_rows() is one of Python's allocators."""
     return device.startswith("python:")
+
+
+def is_sampled(device: str) -> bool:
+    """Return whether the records of a device label are a sample of its blocks, scaled by the recorder."""
+    return "(sampled)" in device
+
+
+def sampling_variance(words: Array) -> Array:
+    """Return each record's contribution to the variance of a sum of its device's bytes, in bytes squared.
+
+    words: as memory_rows() returns them, of a sampled device. A block of s bytes that is recorded with probability p,
+    independently of the others, as w = s / p bytes, adds w * w * (1 - p) = w * (w - s): the Horvitz-Thompson estimator.
+    """
+    scaled = np.abs(words[:, 1]).astype(np.float64)
+    variance: Array = scaled * np.maximum(scaled - words[:, 2], 0)
+    return variance
+
+
+def missing_text(table: EventTable) -> str:
+    """Return a sentence on the dropped events, which sums of memory do not contain; "" if there are none."""
+    incomplete = {cause.name.lower() for cause in INCOMPLETE_CAUSES}
+    dropped = {cause: n for cause, n in table.dropped.items() if cause not in incomplete}
+    lost = sum(dropped.values())
+    if not lost:
+        return ""
+    causes = ", ".join(f"{cause} {n:,}" for cause, n in sorted(dropped.items()))
+    return (
+        f"{100 * lost / (lost + len(table)):.1f} % of the events were dropped ({causes}): sums and peaks of memory do "
+        "not contain them. Record with a larger limit (max_bytes, --max-mb) or less (a shorter part, a sample)"
+    )
 
 
 def _enclosing(table: EventTable, row: int) -> int:

@@ -127,6 +127,7 @@ def make_dataset(
         "marks": marks,
         "counters": counters,
         "memory": devices,
+        "memory_missing": report.missing,
         "failures": failure_details(report.failures, strings),
         "findings": findings_of(rows),
         "flows": flows,

@@ -10,7 +10,7 @@ from typing import Any
 from fastprof.analysis.memory_summary import DeviceReport, Failure, MemoryReport, memory_report
 from fastprof.model.memory_rows import failed_requests, memory_rows
 from fastprof.model.table import EventTable
-from fastprof.report.texts import Strings
+from fastprof.report.texts import Strings, bounded
 
 __all__ = ["device_details", "failure_details", "report_of"]
 
@@ -23,11 +23,12 @@ def report_of(table: EventTable) -> MemoryReport:
 
 
 def device_details(report: MemoryReport, strings: Strings) -> dict[str, dict[str, Any]]:
-    """Return device -> {"sums", "temporaries", "peak"}. Texts are given by their numbers in `strings`, times in ns.
+    """Return device -> {"sums", "temporaries", "peak", "most", "growth"}.
 
-    temporaries: (ranges, innermost frame, bytes, lifetime). peak: None without categories, else {"time" since the
-    session's begin, "total" bytes, "categories": (name, bytes), "parts": (category, ranges, innermost frame, bytes,
-    blocks), largest first}.
+    Texts are given by their numbers in `strings`, times in ns. temporaries: (ranges, innermost frame, bytes,
+    lifetime). peak: None without categories, else {"time" since the session's begin, "total" bytes, "categories":
+    (name, bytes), "parts": (category, ranges, innermost frame, bytes, blocks), largest first}. most: bytes and time of
+    the peak, and its standard error. growth: sentences.
     """
     return {
         one.device: {
@@ -35,6 +36,8 @@ def device_details(report: MemoryReport, strings: Strings) -> dict[str, dict[str
                 **{name: value for name, value in asdict(one.sums).items() if name != "device"},
                 "difference": one.sums.difference_bytes,
             },
+            "most": (one.peak_bytes, one.peak_ns, one.peak_error),
+            "growth": [bounded(growth.text(), 600) for growth in one.growth],
             "peak": _peak(one, strings) if one.categories else None,
             "temporaries": [
                 (*_place(t.ranges, t.stack, strings), t.size_bytes, t.life_ns)

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.memory_attribution import with_parents
 from fastprof.base.native_numbers import ArgType
-from fastprof.exporters.memory_timeline import memory_rows
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.memory_rows import memory_rows
 from fastprof.model.parents import skip_rows
 from fastprof.model.table import EventKind, EventTable
 from fastprof.report.packing import Packer
@@ -44,9 +45,9 @@ def add_marks(pack: Packer, rows: ReportRows, lane_of_track: Array, site_numbers
     return len(at)
 
 
-def _around(rows: ReportRows, at: Array) -> Array:
-    """Return the report's row that encloses each table row; -1 for none."""
-    table = rows.table
+def _around(rows: ReportRows, at: Array, table: EventTable | None = None) -> Array:
+    """Return the report's row that encloses each table row; -1 for none. table: the same rows, with parents."""
+    table = rows.table if table is None else table
     if not table.has("parent"):
         return np.full(len(at), -1, np.int64)
     numbers = rows.of_table_rows()
@@ -104,7 +105,7 @@ def add_memory(pack: Packer, rows: ReportRows) -> list[dict[str, Any]]:
     Columns: time, bytes (negative for frees), allocated and reserved (the allocator's totals, 0 if not
     reported), pointer (a number for each address, 0 for unknown), row (that allocates or frees, + 1).
     """
-    table = rows.table
+    table = with_parents(rows.table)
     found: list[dict[str, Any]] = []
     for device, at, words in memory_rows(table):
         block = pack.block(f"memory {len(found)}")
@@ -115,15 +116,15 @@ def add_memory(pack: Packer, rows: ReportRows) -> list[dict[str, Any]]:
         pointers, code = np.unique(words[:, 0], return_inverse=True)
         known = int(len(pointers) > 0 and pointers[0] == 0)
         block.integers("pointer", code.reshape(-1) + 1 - known)
-        block.integers("row", _memory_owner(rows, at) + 1)
+        block.integers("row", _memory_owner(rows, table, at) + 1)
         found.append({"device": device})
     return found
 
 
-def _memory_owner(rows: ReportRows, at: Array) -> Array:
+def _memory_owner(rows: ReportRows, table: EventTable, at: Array) -> Array:
     """Return the row to which each memory record belongs: its own if it is listed, else the enclosing row."""
     own = rows.of_table_rows()[at]
-    return np.where(own >= 0, own, _around(rows, at))
+    return np.where(own >= 0, own, _around(rows, at, table))
 
 
 def add_flows(pack: Packer, rows: ReportRows, lane_of_track: Array) -> int:

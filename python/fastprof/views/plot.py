@@ -145,18 +145,18 @@ def _lines(tree: EventTree, rows: Array) -> tuple[Array, list[tuple[float, str]]
 
 
 def _memory(events: Any, ax: Any, limit: int | None) -> None:
-    """Memory held since the start, a step curve for each device."""
+    """Memory in use, a step curve for each device."""
     table = events.event_table
     curves = [] if table is None else memory_timeline(table)
     most = limit or _MAX_POINTS
     cut = False
     for memory in curves:
         times = (memory.time_ns - table.t0_ns) / 1e6
-        at, values = _thinned(times, memory.recorded / 2**20, most)
+        at, values = _thinned(times, memory.in_use / 2**20, most)
         cut |= len(at) < len(times)
         ax.step(at, values, where="post", label=memory.device)
     ax.set_xlabel("time [ms]")
-    ax.set_ylabel("held since the start [MiB]")
+    ax.set_ylabel("in use [MiB]")
     ax.set_title(f"memory (at most {most:,} points a device: the extremes)" if cut else "memory")
     if len(curves) > 1:
         ax.legend()

@@ -51,6 +51,7 @@ RECORDING: list[Option] = [
     ("--profile-memory", "profile_memory", False, True),
     ("--memory", "profile_memory", False, True),
     ("--python-memory", "python_memory", False, True),
+    ("--exact-python-memory", "exact_python_memory", False, True),
     ("--with-stack", "with_stack", False, True),
     ("--stack", "with_stack", False, True),
     ("--native", "native", False, True),

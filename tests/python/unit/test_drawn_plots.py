@@ -203,7 +203,7 @@ def test_curves_of_memory(ax: Axes) -> None:
     assert ax.named("step") == {"where": "post", "label": "cpu:0"}
     assert ax.only("set_title") == ["memory"]
     assert ax.only("set_xlabel") + ax.only("set_ylabel") == [
-        "time [ms]", "held since the start [MiB]",
+        "time [ms]", "in use [MiB]",
     ]  # fmt: skip
     assert "legend" not in ax.calls and "text" not in ax.calls
     both = Axes()

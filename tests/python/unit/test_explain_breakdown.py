@@ -199,7 +199,7 @@ def test_the_command_runs_a_program_and_explains_it(tmp_path: Path) -> None:
 
 def test_the_command_passes_the_exit_code_on_and_writes_json(tmp_path: Path) -> None:
     done = explain_live(
-        tmp_path, "--live", "--json", "-o", "why.json", "--no-calls", "--python-memory", "program.py", "--fail"
+        tmp_path, "--live", "--json", "-o", "why.json", "--no-calls", "--exact-python-memory", "program.py", "--fail"
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
     found = json.loads((tmp_path / "why.json").read_text())

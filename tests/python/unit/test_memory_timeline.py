@@ -170,7 +170,7 @@ def test_the_page_has_exact_curves_and_peaks(tmp_path: Path) -> None:
     x, y = zip(*(map(float, point.split(",")) for point in points), strict=True)
     assert x == pytest.approx(times, abs=0.06) and y == pytest.approx(heights, abs=0.06)
     assert "3 records in 2.000 ms; bytes from 0 to 400" in page
-    assert "recorded</td><td>400</td><td>50</td>" in page
+    assert "in use</td><td>400</td><td>50</td>" in page
     assert "<title>memory</title>" in page
 
 
@@ -216,21 +216,21 @@ def test_a_tree_has_the_timeline_of_its_table() -> None:
 
 
 def test_a_curve_below_zero_has_its_own_lowest_point(tmp_path: Path) -> None:
-    """More can be freed than was seen to be allocated: zero is then within the chart."""
+    """More than was in use at the begin can be freed and allocated again: the chart begins at zero."""
     export_memory_timeline(table([(0, 0, -100, 0), (500, 0, 400, 0)]), tmp_path / "m.html")
     page = (tmp_path / "m.html").read_text()
     height = float(re.findall(r'viewBox="0 0 \d+ (\d+)"', page)[0])
     points = re.findall(r'points="([^"]*)"', page)[0].split()
     levels = sorted({float(point.split(",")[1]) for point in points})
     assert levels == pytest.approx([0, height], abs=0.06)
-    assert "bytes from -100 to 300" in page
+    assert "bytes from 0 to 400" in page
 
 
 def test_every_value_of_the_document(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     export_memory_timeline(table([(10, 0, 100, 7), (30, 0, -40, 9)]), path)
     assert json.loads(path.read_text()) == {
-        "unit": "bytes", "t0_ns": T0, "failures": [],
+        "unit": "bytes", "t0_ns": T0, "missing": "", "failures": [],
         "devices": [{
             "device": "cpu:0", "times_us": [10.0, 30.0], "bytes": [100, -40], "recorded": [100, 60],
             "allocated": [7, 9], "reserved": [14, 18],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(python_memory=True): what Python's allocators do, to the byte, beside tracemalloc, on threads, in forks."""
+"""python_memory="exact": what Python's allocators do, to the byte, beside tracemalloc, on threads, in forks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sizes_of(prof: Any, device: str, least: int = 100_000) -> list[int]:
 
 
 def test_allocations_and_frees_are_records_of_their_domain_and_range() -> None:
-    with fastprof.profile(python_memory=True, with_stack=True) as prof:
+    with fastprof.profile(python_memory="exact", with_stack=True) as prof:
         with fastprof.record_function("kept"):
             kept = bytearray(LARGE)
         with fastprof.record_function("freed"):
@@ -58,7 +58,7 @@ def test_totals_reconcile_to_the_byte_while_threads_allocate() -> None:
             if i % 3 == 0:
                 held.pop(i % len(held))
 
-    with fastprof.profile(python_memory=True) as prof:
+    with fastprof.profile(python_memory="exact") as prof:
         threads = [threading.Thread(target=churn, args=(seed,)) for seed in range(4)]
         for thread in threads:
             thread.start()
@@ -86,7 +86,7 @@ def test_what_tracemalloc_sees_of_the_same_objects_is_the_same() -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    with fastprof.profile(python_memory=True) as prof, fastprof.record_function("make"):
+    with fastprof.profile(python_memory="exact") as prof, fastprof.record_function("make"):
         ours = make()
     assert len(theirs) == len(ours)
     (row,) = (row for row in prof.key_averages() if row.key == "make")
@@ -96,7 +96,7 @@ def test_what_tracemalloc_sees_of_the_same_objects_is_the_same() -> None:
 
 def test_a_failed_request_is_a_visible_row() -> None:
     with (
-        fastprof.profile(python_memory=True, with_stack=True) as prof,
+        fastprof.profile(python_memory="exact", with_stack=True) as prof,
         fastprof.record_function("too much"),
         pytest.raises(MemoryError),
     ):
@@ -114,7 +114,7 @@ def test_a_failed_request_is_a_visible_row() -> None:
 
 
 def test_nothing_is_recorded_without_the_option_and_nothing_stays() -> None:
-    hooks = _core.PythonAllocations()
+    hooks = _core.PythonAllocations(True)
     assert not hooks.active
     with fastprof.profile(profile_memory=True) as prof:
         bytearray(LARGE)
@@ -123,15 +123,15 @@ def test_nothing_is_recorded_without_the_option_and_nothing_stays() -> None:
     hooks.begin()
     assert hooks.active
     assert hooks.end() == hooks.end() == ""
-    with fastprof.profile(enabled=False, python_memory=True) as off:
+    with fastprof.profile(enabled=False, python_memory="exact") as off:
         bytearray(LARGE)
     assert len(off.events()) == 0
 
 
 def test_nested_profiles_share_the_hooks() -> None:
-    with fastprof.profile(python_memory=True) as outer:
+    with fastprof.profile(python_memory="exact") as outer:
         first = bytearray(LARGE)
-        with fastprof.profile(python_memory=True) as inner:
+        with fastprof.profile(python_memory="exact") as inner:
             second = bytearray(LARGE + 5)
             del first
         third = bytearray(LARGE + 9)
@@ -150,7 +150,7 @@ def test_nested_profiles_share_the_hooks() -> None:
 def test_tracemalloc_started_before_goes_on_below() -> None:
     tracemalloc.start()
     try:
-        with fastprof.profile(python_memory=True) as prof:
+        with fastprof.profile(python_memory="exact") as prof:
             kept = bytearray(LARGE)
         assert "python_memory" not in prof.missing
         assert tracemalloc.get_object_traceback(kept) is not None
@@ -161,7 +161,7 @@ def test_tracemalloc_started_before_goes_on_below() -> None:
 
 
 def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
-    prof = fastprof.profile(python_memory=True)
+    prof = fastprof.profile(python_memory="exact")
     prof.start()
     tracemalloc.start()
     prof.stop()
@@ -170,7 +170,7 @@ def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
         assert tracemalloc.get_traced_memory()[0] >= LARGE
     finally:
         tracemalloc.stop()
-    with fastprof.profile(python_memory=True) as again:
+    with fastprof.profile(python_memory="exact") as again:
         bytearray(LARGE + 1)
     assert sizes_of(again, OF_BYTEARRAY) == [LARGE + 1 + MORE_BYTES, -LARGE - 1 - MORE_BYTES]
     assert len(kept) == LARGE
@@ -180,7 +180,7 @@ def test_an_allocator_that_was_taken_away_is_reported() -> None:
     tracemalloc.start()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with fastprof.profile(python_memory=True) as prof:
+        with fastprof.profile(python_memory="exact") as prof:
             bytearray(LARGE)
             tracemalloc.stop()  # restores what it found, without our hooks
             bytearray(LARGE)
@@ -192,7 +192,7 @@ def test_an_allocator_that_was_taken_away_is_reported() -> None:
 
 
 def test_data_of_numpy_come_from_malloc_and_are_not_seen() -> None:
-    with fastprof.profile(python_memory=True) as prof:
+    with fastprof.profile(python_memory="exact") as prof:
         array = np.zeros(10 * LARGE, np.uint8)
         buffer = np.frombuffer(bytearray(LARGE), np.uint8)  # memory of Python's
     assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + MORE_BYTES]
@@ -200,7 +200,7 @@ def test_data_of_numpy_come_from_malloc_and_are_not_seen() -> None:
 
 
 def test_a_snapshot_of_a_running_profile_leaves_its_own_work_out() -> None:
-    with fastprof.profile(python_memory=True) as prof:
+    with fastprof.profile(python_memory="exact") as prof:
         kept = bytearray(LARGE)
         first = prof.memory_snapshot(OF_BYTEARRAY)
         second = prof.memory_snapshot(OF_BYTEARRAY)
@@ -229,13 +229,13 @@ FORK = """
     from fastprof.analysis.memory_blocks import memory_blocks
     warnings.simplefilter("ignore")
     more_bytes = int(sys.argv[1])
-    prof = fastprof.profile(python_memory=True)
+    prof = fastprof.profile(python_memory="exact")
     prof.start()
     kept = bytearray(300_000)
     pid = os.fork()
     if pid == 0:
         del kept
-        with fastprof.profile(python_memory=True) as own:
+        with fastprof.profile(python_memory="exact") as own:
             bytearray(400_000)
         sizes = [s for b in memory_blocks(own.event_table) for s in b.record_bytes.tolist() if abs(s) > 200_000]
         os._exit(0 if sizes == [400_000 + more_bytes, -400_000 - more_bytes] else 1)
@@ -253,7 +253,7 @@ def test_a_forked_child_starts_anew() -> None:
 
 EXIT = """
     import fastprof
-    prof = fastprof.profile(python_memory=True)
+    prof = fastprof.profile(python_memory="exact")
     prof.start()
     kept = [bytearray(1000) for _ in range(100)]
 """

@@ -76,6 +76,7 @@ DEFAULTS: dict[str, Any] = {
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--python-memory"], {"profile_memory": True, "python_memory": True}),
+        (["--exact-python-memory"], {"profile_memory": True, "python_memory": "exact"}),
         (["--with-stack"], {"with_stack": True, "python_calls": None}),
         (["--with-flops"], {"with_flops": True}),
         (["--with-modules"], {"with_modules": True}),

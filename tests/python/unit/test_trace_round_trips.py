@@ -147,7 +147,7 @@ def test_memory_reports_keep_all_their_numbers(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof"])
 def test_allocators_and_failed_requests_keep_their_names(name: str, tmp_path: Path) -> None:
-    with fastprof.profile(python_memory=True) as profile, record_function("work"):
+    with fastprof.profile(python_memory="exact") as profile, record_function("work"):
         kept = bytearray(300_000)
         fastprof.report_memory_usage(0x1000, 640)
         with pytest.raises(MemoryError):

@@ -33,9 +33,11 @@ R.lanes = (() => {
   async function memoryOf(/** @type {any} */ model, /** @type {number} */ number, /** @type {string} */ device) {
     const columns = await model.block(`memory ${number}`);
     const held = new Float64Array(columns.time.length);
-    let sum = 0;
+    const known = model.head.memory[number];
+    const before = known.sums ? known.sums.in_use_at_begin : 0; // so that the maximum is the report's peak
+    let sum = before;
     for (let i = 0; i < held.length; i++) held[i] = sum += columns.bytes[i];
-    return { device, columns, held, series: R.chart.series(columns.time, held) };
+    return { device, columns, held, before, known, series: R.chart.series(columns.time, held) };
   }
 
   /** @returns {{bands: Band[], height: number}} */

@@ -11,6 +11,7 @@ R.memory = (() => {
     const scrolled = el("div", { class: "scrolled padded" });
     parent.append(scrolled);
     R.lanes.readSignals(model).then((/** @type {any} */ { memory }) => {
+      if (model.head.memory_missing) scrolled.append(el("section", { class: "box warning" }, el("p", null, shown(model.head.memory_missing, 600))));
       if (model.head.failures.length) scrolled.append(failures());
       for (const device of memory) scrolled.append(section(device));
     });
@@ -19,6 +20,7 @@ R.memory = (() => {
   /** @returns {number} the index of the record after which memory in use was at its maximum */
   function peakOf(/** @type {any} */ device) {
     let peak = -1;
+    if (device.known && device.known.most) return R.chart.below(device.columns.time, device.known.most[1]) - 1;
     let most = 0;
     device.held.forEach((/** @type {number} */ held, /** @type {number} */ i) => { if (held > most) [most, peak] = [held, i]; });
     return peak;
@@ -82,6 +84,7 @@ R.memory = (() => {
     made.append(el("p", { class: "note" }, "Click the curve to see which memory was in use at that time."), held);
     if (peak >= 0) show(peak, `At the peak, ${time(series.time[peak])}`);
     const known = model.head.memory.find((/** @type {any} */ one) => one.device === device.device);
+    if (known && known.growth && known.growth.length) made.append(growing(known.growth));
     if (known && known.sums) made.append(sums(known.sums));
     if (known && known.peak) made.append(...byCategory(known.peak));
     if (known && known.temporaries && known.temporaries.length) made.append(...temporaries(known.temporaries));
@@ -93,12 +96,22 @@ R.memory = (() => {
     ...texts.map((title) => el("th", { class: "text" }, title)), ...numbers.map((title) => el("th", null, title)));
   const exact = (/** @type {number} */ size) => size.toLocaleString("en");
 
+  /** @returns {string} " ± 1.2 MB" for the peak of a sampled device, else "" */
+  function error(/** @type {number[]} */ most) {
+    return most && most[2] ? ` ± ${bytes(most[2])}` : "";
+  }
+
+  function growing(/** @type {string[]} */ lines) {
+    return el("section", { class: "box warning" }, el("h3", null, "Memory that grows"), el("ul", null, ...lines.map((line) => el("li", null, shown(line, 600)))));
+  }
+
   /** A line with the sums of allocations and frees, to the byte. */
   function sums(/** @type {any} */ of) {
     const line = `In use at the begin ${exact(of.in_use_at_begin)} + allocated ${exact(of.allocated)} − freed ${exact(of.freed)} = ${exact(of.in_use_at_end)} bytes in use at the end.`;
     const wrong = of.difference ? ` The records disagree by ${exact(of.difference)} bytes.` : "";
     const lost = of.lost_frees ? ` The frees of ${count(of.lost_frees)} blocks were not recorded.` : "";
-    return el("p", { class: "sums" }, line + wrong + lost);
+    const sampled = of.allocated_error ? ` A sample, scaled to all blocks: standard errors ${exact(of.allocated_error)} bytes of allocated, ${exact(of.in_use_at_end_error)} of in use at the end.` : "";
+    return el("p", { class: "sums" }, line + sampled + wrong + lost);
   }
 
   /** A table of the temporaries with the largest products of size and lifetime. */
@@ -149,7 +162,9 @@ R.memory = (() => {
   }
 
   function explained(/** @type {any} */ device, /** @type {number} */ at, /** @type {string} */ title) {
-    const { groups, before } = heldBy(device, at);
+    const { groups, before: unmatched } = heldBy(device, at);
+    // Frees of earlier memory count against what was in use at the begin.
+    const before = Math.max(unmatched + (device.before || 0), 0);
     const whole = device.held[at] || 1;
     const rows = groups.slice(0, 40).map((group) => el("tr", { onclick: () => (group.row >= 0 ? R.state.selectRow(group.row) : null) },
       el("td", { class: "text" }, group.key >= 0 ? R.format.label(model.keys[group.key].name, 120) : "outside of any range"),
@@ -157,8 +172,8 @@ R.memory = (() => {
       el("td", null, count(group.blocks)), el("td", null, bytes(group.largest))));
     return [el("h3", null, `${title}: ${bytes(device.held[at])} held`),
       el("table", { class: "averages" }, el("tr", null, el("th", { class: "text" }, "Allocated in"), el("th", null, "Held"), el("th", null, "Share"), el("th", null, "Blocks"), el("th", null, "Largest")), ...rows),
-      before ? el("p", { class: "note" }, `${bytes(before)} belong to memory whose allocation was not recorded, or to reports without an address.`) : null].filter(Boolean);
+      before ? el("p", { class: "note" }, `${bytes(before)} of it were allocated before the recording, or reported without an address.`) : null].filter(Boolean);
   }
 
-  return { start, peakOf, heldBy };
+  return { start, peakOf, heldBy, error };
 })();

@@ -41,7 +41,7 @@ R.summary = (() => {
   async function memoryCards(/** @type {any} */ model) {
     if (!model.head.memory.length) return [];
     const { memory } = await R.lanes.readSignals(model);
-    return memory.map((/** @type {any} */ each) => card(bytes(each.series.most), `peak of ${each.device}`));
+    return memory.map((/** @type {any} */ each) => card(`${bytes(each.known.most ? each.known.most[0] : each.series.most)}${R.memory.error(each.known.most)}`, `peak of ${each.device}`));
   }
 
   /** The five names with the most self time, with bars. */
