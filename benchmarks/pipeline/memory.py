@@ -5,13 +5,16 @@
 within one run. Both profilers record the same training (a perceptron under Adam, ``--steps`` steps) with shapes,
 memory and stacks. "timeline": from the stop to all entries with their categories. "file": PyTorch's JSON of memory over
 time. "snapshot": of what is in use, while recording (PyTorch's snapshots are of CUDA memory, so there is no peer).
-Then ``--blocks`` small objects are made and dropped plain, under tracemalloc, and under python_memory=True.
+Then ``--blocks`` small objects are made and dropped plain, under tracemalloc, and under python_memory="exact". Last, an
+ordinary program (JSON, sorting, regular expressions, objects) runs with the recording of Python's memory off, sampled and
+exact, alternately: seconds of its thread, and the ratio to off.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
 import tracemalloc
@@ -133,10 +136,52 @@ def under_tracemalloc(blocks: int) -> None:
 
 def under_fastprof(blocks: int) -> None:
     """Run churn() while Python's allocators are recorded."""
-    profile = fastprof.profile(python_memory=True, max_bytes=1 << 30)
+    profile = fastprof.profile(python_memory="exact", max_bytes=1 << 30)
     profile.start()
     churn(blocks)
     profile.stop()
+
+
+def ordinary(rounds: int) -> int:
+    """Parse, count, sort and format records; a mix of what programs do."""
+    done = 0
+    for _ in range(rounds):
+        rows = [
+            {"id": i, "name": f"user{i % 97}", "score": i * 1.5, "tags": ["a", str(i % 7)]}
+            for i in range(200)
+        ]
+        text = json.dumps(rows)
+        by_name: dict[str, list[float]] = {}
+        for row in json.loads(text):
+            by_name.setdefault(row["name"], []).append(row["score"])
+        top = sorted(((sum(v) / len(v), name) for name, v in by_name.items()), reverse=True)[:10]
+        done += len(top) + len(set(re.findall(r"user\d+", text)))
+        done += sum(abs(point.real) for point in [complex(i, i + 1) for i in range(300)]) > 0
+    return done
+
+
+def cost_of_python_memory(rounds: int = 9) -> list[dict[str, Any]]:
+    """Return the least seconds of the ordinary program with recording off, sampled and exact, and ratios to off."""
+    modes: dict[str, bool | str] = {"off": False, "sampled": True, "exact": "exact"}
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, mode in modes.items():
+            with fastprof.profile(
+                profile_memory=True, python_memory=mode, all_threads=False, max_bytes=1 << 30
+            ):
+                begin = time.thread_time()
+                ordinary(100)
+                seconds = time.thread_time() - begin
+            best[name] = min(best.get(name, seconds), seconds)
+    return [
+        {
+            "suite": "memory",
+            "case": f"ordinary program, {name}",
+            "cpu_s": round(seconds, 6),
+            "ratio_to_off": round(seconds / best["off"], 3),
+        }
+        for name, seconds in best.items()
+    ]
 
 
 def least(rounds: list[dict[str, float]]) -> dict[str, float]:
@@ -168,12 +213,13 @@ def main() -> None:
     for name, run in (
         ("plain", churn),
         ("tracemalloc", under_tracemalloc),
-        ("python_memory", under_fastprof),
+        ("python_memory exact", under_fastprof),
     ):
         run(1000)
         seconds = min(cpu_s(lambda run=run: run(options.blocks))[0] for _ in range(ROUNDS))
         case = f"{name}, {options.blocks} objects"
         rows.append({"suite": "memory", "case": case, "cpu_s": round(seconds, 6)})
+    rows += cost_of_python_memory()
     for row in rows:
         print(json.dumps(row), flush=True)
     if options.json:

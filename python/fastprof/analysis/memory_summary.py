@@ -25,7 +25,15 @@ from fastprof.base.device_type import is_device
 from fastprof.model.memory_rows import failed_requests, missing_text
 from fastprof.model.table import EventTable
 
-__all__ = ["DeviceReport", "Failure", "MemoryPart", "MemoryReport", "Temporary", "memory_report"]
+__all__ = [
+    "DeviceReport",
+    "Failure",
+    "MemoryPart",
+    "MemoryReport",
+    "Temporary",
+    "in_use_at_begin",
+    "memory_report",
+]
 
 _PARTS, _TEMPORARIES = 20, 10
 
@@ -148,6 +156,22 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
         ],
         missing_text(table),
     )
+
+
+def in_use_at_begin(table: EventTable) -> dict[str, int]:
+    """Return the bytes in use when the recording began, by device as memory_rows() names it.
+
+    These are blocks that were freed, or of PyTorch's memory with shapes also those that ops used: with them, curves
+    of memory have the peak of memory_report(). In a table of several processes, the sum over them.
+    """
+    found: dict[str, int] = {}
+    profile = MemoryProfile(table) if can_categorise(table) else None
+    of_torch = {one.device: one.in_use_at_begin for one in reconcile(profile)} if profile else {}
+    for blocks in memory_blocks(table):
+        device = blocks.device.partition(" of process ")[0]
+        own = of_torch.get(blocks.device, blocks.sums().in_use_at_begin)
+        found[device] = found.get(device, 0) + own
+    return found
 
 
 def _ranges_and_stack(table: EventTable, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

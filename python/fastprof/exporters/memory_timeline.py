@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.memory_blocks import memory_blocks
+from fastprof.analysis.memory_summary import in_use_at_begin
 from fastprof.base import errors
 from fastprof.base.device_type import is_device
 from fastprof.exporters.atomic_file import atomic_text
@@ -27,6 +27,7 @@ __all__ = [
     "DeviceMemory",
     "export_memory_timeline",
     "failures_table",
+    "memory_in_use",
     "memory_timeline",
     "missing_paragraph",
 ]
@@ -44,12 +45,6 @@ class DeviceMemory:
     bytes: Array  # change by each record, negative for frees
     allocated: Array  # the allocator's own total after the record; 0 if not reported
     reserved: Array
-    before: int = 0  # bytes in use at the begin, as far as their frees show
-
-    @property
-    def in_use(self) -> Array:
-        """Bytes in use after each record: `recorded` and what was in use at the begin."""
-        return self.before + self.recorded
 
     @property
     def recorded(self) -> Array:
@@ -64,16 +59,16 @@ def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
     """
     if isinstance(table, EventTree):
         table = table.table
-    before: dict[str, int] = {}
-    for blocks in memory_blocks(table):
-        device = blocks.device.partition(" of process ")[0]
-        before[device] = before.get(device, 0) + blocks.sums().in_use_at_begin
     return [
-        DeviceMemory(
-            device, table.start_ns[rows], words[:, 1], words[:, 2], words[:, 3], before[device]
-        )
+        DeviceMemory(device, table.start_ns[rows], words[:, 1], words[:, 2], words[:, 3])
         for device, rows, words in memory_rows(table)
     ]
+
+
+def memory_in_use(table: EventTable) -> list[tuple[DeviceMemory, Array]]:
+    """Return each device's timeline with the bytes in use after each record, whose maximum is the report's peak."""
+    before = in_use_at_begin(table)
+    return [(one, before[one.device] + one.recorded) for one in memory_timeline(table)]
 
 
 def export_memory_timeline(
@@ -181,8 +176,12 @@ def _page(
         f"<h1>{title}: memory over time</h1>\n"
     )
     file.write(missing_paragraph(table))
-    for device in devices:
-        file.write(f"<h2>{html.escape(device.device)}</h2>\n{_chart(device, table)}\n")
+    chosen = {device.device for device in devices}
+    for device, in_use in memory_in_use(table):
+        if device.device not in chosen:
+            continue
+        chart = _chart(device, table, in_use)
+        file.write(f"<h2>{html.escape(device.device)}</h2>\n{chart}\n")
     file.write(failures_table(failures, table.t0_ns))
     file.write("</html>\n")
 
@@ -208,8 +207,8 @@ def failures_table(failures: Sequence[FailedRequest], t0_ns: int) -> str:
     )
 
 
-def _chart(device: DeviceMemory, table: EventTable) -> str:
-    series = [("in use", "#1f77b4", device.in_use)]
+def _chart(device: DeviceMemory, table: EventTable, in_use: Array) -> str:
+    series = [("in use", "#1f77b4", in_use)]
     for name, color, values in (
         ("allocated", "#2ca02c", device.allocated),
         ("reserved", "#d62728", device.reserved),

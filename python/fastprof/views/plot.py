@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.visible_text import shortened, visible_text
-from fastprof.exporters.memory_timeline import memory_timeline
+from fastprof.exporters.memory_timeline import memory_in_use
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
@@ -147,12 +147,12 @@ def _lines(tree: EventTree, rows: Array) -> tuple[Array, list[tuple[float, str]]
 def _memory(events: Any, ax: Any, limit: int | None) -> None:
     """Memory in use, a step curve for each device."""
     table = events.event_table
-    curves = [] if table is None else memory_timeline(table)
+    curves = [] if table is None else memory_in_use(table)
     most = limit or _MAX_POINTS
     cut = False
-    for memory in curves:
+    for memory, in_use in curves:
         times = (memory.time_ns - table.t0_ns) / 1e6
-        at, values = _thinned(times, memory.in_use / 2**20, most)
+        at, values = _thinned(times, in_use / 2**20, most)
         cut |= len(at) < len(times)
         ax.step(at, values, where="post", label=memory.device)
     ax.set_xlabel("time [ms]")

@@ -23,6 +23,8 @@ from fastprof.cli.main import main
 from fastprof.exporters.memory_snapshot import memory_snapshot
 from fastprof.exporters.memory_timeline import export_memory_timeline
 from fastprof.model.table import EventKind, EventTable
+from fastprof.report.dataset import make_dataset
+from fastprof.views import EventList
 
 Record = tuple[int, int, int]  # device (0: cpu:0, 1: cuda:1), address, bytes
 
@@ -386,6 +388,28 @@ def test_equal_parts_and_temporaries_are_in_the_order_of_the_recording() -> None
     assert [part.ranges for part in device.parts] == [("r0",)]
     largest = memory_blocks(nested(30, frees=False))[0].live_after(29).tolist()
     assert largest == list(range(30))
+
+
+def test_every_output_of_sums_says_what_was_dropped_and_has_the_same_peak(tmp_path: Path) -> None:
+    """50 bytes, and 100 from before the recording until they are freed: all say 150, and 3 of 5 events dropped."""
+    table = table_of([(0, 16, 50), (0, 32, -100)])
+    table = EventTable(
+        table.to_dict(), sites=table.sites, payload_words=table.payload_words,
+        t0_ns=table.t0_ns, t1_ns=table.t1_ns, dropped={"bound": 4, "reentrant": 1, "names": 7},
+    )  # fmt: skip
+    missing = "62.5 % of the events were dropped (bound 4, reentrant 1)"
+    report = memory_report(table)
+    assert missing in report.missing and missing in report.text() and report.to_dict()["missing"]
+    assert missing in explain(table).text()
+    for name in ("m.json", "m.html"):
+        export_memory_timeline(table, tmp_path / name)
+        assert missing in (tmp_path / name).read_text()
+    assert "bytes from 0 to 150" in (tmp_path / "m.html").read_text()
+    head = make_dataset(EventList.from_table(table)).head
+    assert missing in head["memory_missing"]
+    (device,) = head["memory"]
+    assert device["most"] == (150, 10, 0) and device["sums"]["in_use_at_begin"] == 100
+    assert memory_report(table_of(RECORDS)).missing == ""
 
 
 def test_memory_from_before_the_recording_is_a_part_of_the_peak() -> None:
