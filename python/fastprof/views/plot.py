@@ -16,6 +16,7 @@ from fastprof.base import errors
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.exporters.memory_timeline import memory_in_use
 from fastprof.exporters.tabular import optional_package
+from fastprof.model.memory_rows import missing_text
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
 from fastprof.views.table_rows import tree_of
@@ -157,7 +158,9 @@ def _memory(events: Any, ax: Any, limit: int | None) -> None:
         ax.step(at, values, where="post", label=memory.device)
     ax.set_xlabel("time [ms]")
     ax.set_ylabel("in use [MiB]")
-    ax.set_title(f"memory (at most {most:,} points a device: the extremes)" if cut else "memory")
+    title = f"memory (at most {most:,} points a device: the extremes)" if cut else "memory"
+    missing = missing_text(table) if curves else ""
+    ax.set_title(f"{title}\n{missing}" if missing else title)
     if len(curves) > 1:
         ax.legend()
     if not curves:

@@ -171,6 +171,10 @@ def test_the_peak_by_category_is_that_of_the_memory_profile(
     assert {"parameter", "activation", "gradient"} <= held.keys()
     shown = page.run(f"{list(held.values())}.map((n) => fastprof.parts.format.bytes(n))")
     assert {row[0]: row[1] for row in categories} == dict(zip(held, shown, strict=True))
+    text = page.run("document.querySelector('.view.memory').innerText")
+    peak = page.run(f"fastprof.parts.format.bytes({sum(sizes)})")
+    assert f": {peak} held" in text and f"The peak by category: {peak} at" in text  # one peak
+    assert prof.memory_report("cpu").devices[0].peak_bytes == sum(sizes)
     shares = [float(row[2].rstrip(" %").lstrip("<")) for row in categories]
     assert abs(sum(shares) - 100) < 0.1 * len(shares)
     expected = explain_peak(memory, totals.device)[:40]

@@ -20,7 +20,6 @@ R.memory = (() => {
   /** @returns {number} the index of the record after which memory in use was at its maximum */
   function peakOf(/** @type {any} */ device) {
     let peak = -1;
-    if (device.known && device.known.most) return R.chart.below(device.columns.time, device.known.most[1]) - 1;
     let most = 0;
     device.held.forEach((/** @type {number} */ held, /** @type {number} */ i) => { if (held > most) [most, peak] = [held, i]; });
     return peak;
@@ -31,7 +30,8 @@ R.memory = (() => {
    * was not recorded counts against `before`.
    */
   function heldBy(/** @type {any} */ device, /** @type {number} */ at) {
-    const { bytes: sizes, pointer, row } = device.columns;
+    const { bytes: sizes, pointer, row, allocated } = device.columns;
+    const sampled = device.device.includes("(sampled)"); // the sizes are scaled; `allocated` is the block's own
     const live = new Map();
     const kept = []; // blocks at whose address another one was allocated: their free was not recorded
     let before = 0;
@@ -40,16 +40,16 @@ R.memory = (() => {
         before += sizes[i];
       } else if (sizes[i] >= 0) {
         if (live.has(pointer[i])) kept.push(live.get(pointer[i]));
-        live.set(pointer[i], [row[i] - 1, sizes[i]]);
+        live.set(pointer[i], [row[i] - 1, sizes[i], sampled ? allocated[i] : sizes[i]]);
       } else if (!live.delete(pointer[i])) before += sizes[i];
     }
     const groups = new Map();
-    for (const [owner, size] of [...live.values(), ...kept]) {
+    for (const [owner, size, own] of [...live.values(), ...kept]) {
       const key = owner >= 0 ? model.rowKey[owner] : -1;
       const found = groups.get(key) || { key, size: 0, blocks: 0, row: owner, largest: 0 };
       found.size += size;
-      found.blocks += 1;
-      if (size > found.largest) [found.largest, found.row] = [size, owner];
+      found.blocks += own ? size / own : 1;
+      if (own > found.largest) [found.largest, found.row] = [own, owner];
       groups.set(key, found);
     }
     return { groups: [...groups.values()].sort((a, b) => b.size - a.size), before };
@@ -169,7 +169,7 @@ R.memory = (() => {
     const rows = groups.slice(0, 40).map((group) => el("tr", { onclick: () => (group.row >= 0 ? R.state.selectRow(group.row) : null) },
       el("td", { class: "text" }, group.key >= 0 ? R.format.label(model.keys[group.key].name, 120) : "outside of any range"),
       el("td", null, bytes(group.size)), el("td", { class: "bar" }, el("span", { css: { width: `${(100 * group.size) / groups[0].size}%` } }), el("b", null, percent(group.size / whole))),
-      el("td", null, count(group.blocks)), el("td", null, bytes(group.largest))));
+      el("td", null, count(Math.round(group.blocks))), el("td", null, bytes(group.largest))));
     return [el("h3", null, `${title}: ${bytes(device.held[at])} held`),
       el("table", { class: "averages" }, el("tr", null, el("th", { class: "text" }, "Allocated in"), el("th", null, "Held"), el("th", null, "Share"), el("th", null, "Blocks"), el("th", null, "Largest")), ...rows),
       before ? el("p", { class: "note" }, `${bytes(before)} of it were allocated before the recording, or reported without an address.`) : null].filter(Boolean);
