@@ -32,7 +32,7 @@ TEST(what_ends_by_the_stop_is_finished) {
   CHECK_EQ(lines(capture), (Lines{
                                "t1: before [990, 1500) < 1",
                                "t1: to the end [1000, 2000) < 1",
-                               "t1: beyond [1001, 2000) < 0",
+                               "t1: beyond [1001, 2000) <to the end 0",
                                "t1: open [1002, 2000) <beyond 0",
                                "t1: mark [1003, 1003) <open 1",
                                "t1: async [1004, 1010) <open 1",
@@ -47,6 +47,23 @@ TEST(what_ends_by_the_stop_is_finished) {
   CHECK(!capture.process_name.empty());
   CHECK_EQ(capture.clamped, 0);
   CHECK(capture.exact_stop);
+}
+
+TEST(what_is_never_left_ends_with_the_range_around_it) {
+  Drained drained;
+  drained.track(1);
+  drained.row("outer", 1000, 1100);
+  drained.row("never left", 1010, 0);
+  drained.row("inside", 1020, 1030);
+  drained.row("never either", 1040, 0);
+  drained.row("after", 1200, 1300);
+  CHECK_EQ(lines(drained.assemble()), (Lines{
+                                          "t1: outer [1000, 1100) < 1",
+                                          "t1: never left [1010, 1100) <outer 0",
+                                          "t1: inside [1020, 1030) <never left 1",
+                                          "t1: never either [1040, 1100) <never left 0",
+                                          "t1: after [1200, 1300) < 1",
+                                      }));
 }
 
 TEST(an_end_before_its_begin_is_clamped) {

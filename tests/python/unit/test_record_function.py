@@ -70,6 +70,25 @@ def test_left_open_at_the_end_is_unfinished() -> None:
     assert p.event_table.unfinished == 1
 
 
+def test_one_that_is_never_left_ends_with_the_range_around_it() -> None:
+    def begin() -> None:  # a call does not end what it began
+        record_function("never left").__enter__()
+
+    with fastprof.profile(python_calls=True) as p:
+        with record_function("outer"):
+            begin()
+            with record_function("inside"):
+                pass
+        with record_function("after"):
+            pass
+    events = {e.name: e for e in p.events() if not e.is_python_function}
+    never, outer = events["never left"], events["outer"]
+    assert not never.finished
+    assert never.time_range.end == outer.time_range.end
+    assert events["inside"].cpu_parent is never
+    assert events["after"].cpu_parent is outer.cpu_parent
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -11,7 +11,8 @@
 //   - of two partly overlapping ranges neither is the other's child, and a range inside both
 //     belongs to the later one;
 //   - an open range (end = kOpenEnd) contains everything that begins after it, so it may be a
-//     parent; a range left open inside a closed range is not its child, because it outlives it;
+//     parent; a range left open inside a closed range is not its child, because it outlives it.
+//     assemble() therefore ends such a range with its parent (closing_end), as PyTorch does;
 //   - on raw ticks, which increase strictly per thread, a range of 0 ns after conversion that
 //     touches its parent's end keeps its parent, because its begin was stamped before that end.
 // One pass with a stack is exact and O(n): a range popped because of a partial overlap can never be
@@ -49,6 +50,15 @@ class NestingWalk {
     const int32_t parent = stack_.empty() ? -1 : stack_.back().row;
     stack_.push_back({end, row});
     return parent;
+  }
+
+  // Returns the end of the innermost range around `begin` for which ends(row) is true; kOpenEnd if
+  // none has an end. For a range that was never left.
+  template <class Ends>
+  Stamp closing_end(Stamp begin, Ends&& ends) const {
+    for (size_t i = stack_.size(); i-- > 0;)
+      if (stack_[i].end > begin && ends(stack_[i].row)) return stack_[i].end;
+    return kOpenEnd<Stamp>;
   }
 
   // Returns the row of the innermost range open at `begin`, or -1. For rows that cannot be parents.

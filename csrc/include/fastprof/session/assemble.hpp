@@ -46,7 +46,8 @@ void append(Column<Type>& to, Column<Type>& from) {
 // Finds parents and converts stamps, for the rows from `first` on: those of one track, in begin
 // order.
 inline void finish_track(Capture& capture, size_t first, uint32_t track, const Snapshot& snapshot,
-                         TickConverter& clock, NestingWalk<uint64_t>& walk) {
+                         TickConverter& clock, const std::vector<SiteInfo>& sites,
+                         NestingWalk<uint64_t>& walk) {
   walk.reset();
   const size_t size = capture.start_ns.size();
   const bool on_device = capture.tracks[track].is_device();
@@ -61,12 +62,23 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     // A range that ended after the stop counts as open, so that the result does not depend on when
     // the drain runs. Work of a device is finished even so: it belongs to the call that started it.
     const bool finished = is_instant || on_device || (end != 0 && end <= snapshot.t1);
-    if (!finished) end = snapshot.t1;
     const bool nests = kind == EventKind::range && (flags & event_flag::cross_thread_end) == 0;
-    capture.parent[row] =
-        on_device ? kNoParent
-        : nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
-                : walk.at(begin);
+    uint64_t closed = end;
+    if (!finished) {
+      // A range that was never left ends with the range around it. A function that began it may
+      // have returned before, so calls do not end it.
+      closed = nests ? walk.closing_end(
+                           begin,
+                           [&](int32_t around) {
+                             return sites[capture.site[static_cast<size_t>(around)]].category !=
+                                    "python_function";
+                           })
+                     : kOpenEnd<uint64_t>;
+      end = std::min(closed, snapshot.t1);
+    }
+    capture.parent[row] = on_device ? kNoParent
+                          : nests   ? walk.enter(static_cast<int32_t>(row), begin, closed)
+                                    : walk.at(begin);
     const int64_t start_ns = clock.to_ns(begin);
     int64_t end_ns = end == begin ? start_ns : clock.to_ns(end);
     if (finished) flags |= event_flag::finished;
@@ -146,7 +158,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
     append(capture.payload, rows.payload);
     append(capture.kind, rows.kind);
     append(capture.flags, rows.flags);
-    assembling::finish_track(capture, first, track, snapshot, clock, walk);
+    assembling::finish_track(capture, first, track, snapshot, clock, drained.table.sites, walk);
   }
 
   for (const auto& [row, ending_id] : cross_thread_ends) {
