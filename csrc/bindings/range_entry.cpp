@@ -65,11 +65,11 @@ void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayloa
       add_block(DetailType::json, 1);
       blocks[words++] = reinterpret_cast<uintptr_t>(payload->json);
     }
-    if (payload->node_id >= 0) {
+    if (payload->node_id >= 0 || payload->record_function_id != 0) {
       add_block(DetailType::op, 4);
       blocks[words++] = static_cast<uint64_t>(int64_t{-1});
       blocks[words++] = 0;
-      blocks[words++] = 0;
+      blocks[words++] = payload->record_function_id;
       blocks[words++] = static_cast<uint64_t>(payload->node_id);
     }
   }

@@ -28,11 +28,14 @@ struct RangePayload {
   // Name and JSON text of the other values.
   std::vector<std::pair<std::string, std::string>> members;
   int64_t node_id = -1;
+  uint64_t record_function_id = 0;  // libtorch's number of the next entry, 0 for none
 
   const char* json = nullptr;  // session string, JSON object with `members`; null if there are none
   NameAge sealed;
 
-  bool empty() const noexcept { return arguments.empty() && members.empty() && node_id < 0; }
+  bool empty() const noexcept {
+    return arguments.empty() && members.empty() && node_id < 0 && record_function_id == 0;
+  }
 };
 
 // Adds one value: int, float, bool, str, or a list or tuple of these. Other types are ignored, as

@@ -223,7 +223,28 @@ PyObject* get_name(PyObject* object, void*) {
   return name;
 }
 
+// Enters with libtorch's number of the RecordFunction that mirrors this entry.
+PyObject* range_enter_numbered(PyObject* object, PyObject* number) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  const uint64_t id = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const bool plain = self->payload == nullptr;
+  if (plain) self->payload = new (std::nothrow) RangePayload;
+  if (self->payload == nullptr) return PyErr_NoMemory();
+  self->payload->record_function_id = id;
+  PyObject* const entered = range_enter(object, nullptr);
+  self->payload->record_function_id = 0;
+  if (plain) {
+    delete self->payload;
+    self->payload = nullptr;
+  }
+  return entered;
+}
+
 PyMethodDef range_methods[] = {
+    {"_enter_numbered", range_enter_numbered, METH_O,
+     "_enter_numbered(self, number: int) -> record_function\n\n"
+     "Begin the range, with libtorch's RecordFunction number of its mirror."},
     {"__reduce__", range_reduce, METH_NOARGS,
      "__reduce__(self) -> tuple[Any, ...]\n\n"
      "For copy and pickle: a closed range with the same name and arguments."},

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "adapters/torch/inputs/input_proof.hpp"
 #include "adapters/torch/layout/release_table.hpp"
@@ -39,6 +40,11 @@ bool torch_pause_ops(bool paused) {
   else
     ops->flags &= ~torch_adapter::ops_flag::paused;
   return before;
+}
+
+uint64_t torch_take_paused_id() {
+  torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
+  return ops == nullptr ? 0 : std::exchange(ops->paused_handle, 0);
 }
 
 std::string torch_prepare(const std::string& version, bool cxx11_abi,
@@ -149,6 +155,10 @@ void register_torch(py::module_& module) {
       "torch_pause_ops", &torch_pause_ops, py::arg("paused"),
       "Pause (True) or resume (False) recording of the ops that begin on this thread; return "
       "the previous setting.");
+  module.def(
+      "torch_take_paused_id", &torch_take_paused_id,
+      "Return libtorch's RecordFunction number of the last op that began on this thread while ops "
+      "were paused, and forget it; 0 if there was none, or nothing requested numbers.");
   module.def("torch_after_fork_in_child", [] {
     torch_adapter::forget_observers_in_child();
     torch_adapter::forget_module_hierarchy_in_child();

@@ -144,6 +144,7 @@ __all__: list[str] = [
     "torch_self_test",
     "torch_start_observing",
     "torch_stop_observing",
+    "torch_take_paused_id",
     "torch_try_inputs",
     "torch_try_outputs",
     "unix_offset_ns",
@@ -1867,6 +1868,12 @@ def torch_start_observing(inputs: bool = False) -> None:
 
 
 def torch_stop_observing(inputs: bool = False) -> None: ...
+def torch_take_paused_id() -> int:
+    """
+    Return libtorch's RecordFunction number of the last op that began on this thread while ops were paused, and forget it; 0 if there was none, or nothing requested numbers.
+    """
+
+
 def torch_try_inputs(
     layout: typing.Annotated[
         collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"

@@ -402,3 +402,33 @@ def test_torch_is_not_imported_for_it():
         assert "fastprof.adapters.torch.tracers.dynamo" not in sys.modules
         """
     )
+
+
+def test_ranges_and_ops_of_a_trace_have_the_numbers_of_the_execution_trace(tmp_path):
+    path = tmp_path / "et.json"
+    with fastprof.profile(execution_trace_observer=_observer(path)) as prof:
+        for _ in range(2):
+            with fastprof.record_function("plain"), fastprof.record_function("args", k=1):
+                torch.ones(3)
+    with fastprof.profile() as without, fastprof.record_function("plain"):
+        torch.ones(3)
+    traces = []
+    for number, one in enumerate((prof, without)):
+        one.export_chrome_trace(tmp_path / f"{number}.json")
+        events = json.loads((tmp_path / f"{number}.json").read_text())["traceEvents"]
+        found = [
+            (e["name"], e["args"]["Record function id"])
+            for e in events
+            if "Record function id" in e.get("args", {})
+        ]
+        traces.append(sorted(found))
+    nodes = json.loads(path.read_text())["nodes"]
+    numbers = [
+        (n["name"], a["value"])
+        for n in nodes
+        for a in n.get("attrs", [])
+        if a["name"] == "rf_id" and a["value"]
+    ]
+    assert traces[0] == sorted(numbers)
+    assert [name for name, _ in numbers].count("plain") == 2
+    assert {number for _, number in traces[1]} == {0}

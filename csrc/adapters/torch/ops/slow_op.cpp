@@ -79,7 +79,10 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
     if (ops == nullptr) ops = make_thread_ops();
     if (ops == nullptr) return nullptr;
   }
-  if (FASTPROF_UNLIKELY((ops->flags & ops_flag::paused) != 0)) return nullptr;
+  if (FASTPROF_UNLIKELY((ops->flags & ops_flag::paused) != 0)) {
+    ops->paused_handle = field<uint64_t>(rf, g_op_view.handle);
+    return nullptr;
+  }
   if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
   NameUse use;
   if (FASTPROF_UNLIKELY(name == nullptr)) name = find_name(ops->names, record_function);

@@ -201,15 +201,23 @@ def _change_reasons(change: int) -> None:
 
 
 def _enter(self: Any) -> Any:
-    """Begin the range on the calling thread, and torch's with it."""
-    _native["__enter__"](self)
-    if _thread.tracers > 0 or _observer_runs:
-        theirs = _torch.autograd.profiler.record_function(self.name)
+    """Begin the range on the calling thread, and torch's with it, whose number it gets."""
+    if _thread.tracers == 0 and not _observer_runs:
+        return _native["__enter__"](self)
+    theirs = _torch.autograd.profiler.record_function(self.name)
+    with _ops_paused():
+        _core.torch_take_paused_id()
+        theirs.__enter__()
+        number = _core.torch_take_paused_id()
+    try:
+        self._enter_numbered(number)
+    except BaseException:
         with _ops_paused():
-            theirs.__enter__()
-        with _lock:
-            _open.append((self, threading.get_ident(), theirs))
-            _change_reasons(+1)
+            theirs.__exit__(None, None, None)
+        raise
+    with _lock:
+        _open.append((self, threading.get_ident(), theirs))
+        _change_reasons(+1)
     return self
 
 
