@@ -92,6 +92,7 @@ def every_column_table(rows: int = 24) -> EventTable:
         "structured_input_strides",
         "input_dtypes",
         "input_storages",
+        "list_dtypes",
     ):
         values[name] = [[f"{name} a"], None, ["b"]]
     values["counters"] = [{"instructions": 3}, None, {}]

@@ -61,6 +61,7 @@ class OpInputs(NamedTuple):
     input_storages: of each tensor [address of its storage's memory, bytes from its first element to
     behind its last]; a list of such for a list of tensors; [] for tensors without memory and for other
     inputs. Only of sessions that record allocations, too.
+    list_dtypes: element type names of the tensors of a list; [] for other inputs.
     """
 
     input_shapes: list[Any]
@@ -70,11 +71,12 @@ class OpInputs(NamedTuple):
     concrete_inputs: list[Any]
     kwinputs: dict[str, Any]
     input_storages: list[Any]
+    list_dtypes: list[list[str]]
 
 
 def decode_op_inputs(words: Sequence[int]) -> OpInputs:
     """Decode one block. Raises IndexError for invalid words (callers turn it into errors.FormatError)."""
-    inputs = OpInputs([], [], [], [], [], {}, [])
+    inputs = OpInputs([], [], [], [], [], {}, [], [])
     if not words:
         return inputs
     stored, keywords, given = words[0] & 0xFFFF, words[0] >> 16 & 0xFFFF, words[0] >> 32
@@ -86,17 +88,20 @@ def decode_op_inputs(words: Sequence[int]) -> OpInputs:
         inputs.structured_input_shapes.append(shape)
         inputs.structured_input_strides.append(strides)
         inputs.input_dtypes.append(dtype)
-        inputs.concrete_inputs.append(value)
+        inputs.concrete_inputs.append(value if plain else None)
+        inputs.list_dtypes.append([] if plain else value)
         inputs.input_storages.append(storage)
     for _ in range(given - stored):
         for column, value in zip(inputs[:5], ([], [], [], "...", None), strict=True):
             column.append(value)
         inputs.input_storages.append([])
+        inputs.list_dtypes.append([])
     for _ in range(keywords):
         name = reader.item()[3]
         if not isinstance(name, str):
             raise IndexError("the name of a keyword input is not text")
-        inputs.kwinputs[name] = reader.item()[3]
+        _, _, dtype, value, _ = reader.item()
+        inputs.kwinputs[name] = None if dtype == "TensorList" else value
     return inputs
 
 
@@ -121,7 +126,10 @@ class _Reader:
         return float(np.uint64(self._next()).view(np.float64))
 
     def item(self, inside: bool = False) -> _Item:
-        """Return (sizes, strides, dtype, value, storage); inside=True within a list, where lists are invalid."""
+        """Return (sizes, strides, dtype, value, storage); of a list of tensors, its dtypes are the value.
+
+        inside=True within a list, where lists are invalid.
+        """
         head = self._next()
         kind, high = head & 15, head >> 32
         if kind == _TENSOR:
@@ -138,8 +146,8 @@ class _Reader:
             return [], [], "ScalarList", self._list(head, high, inside), []
         if kind == _TENSOR_LIST:
             items = self._items(self._next() if head & _CUT else high, inside)
-            shapes, strides, _, _, storages = zip(*items, strict=True) if items else ((),) * 5
-            return list(shapes), list(strides), "TensorList", None, list(storages)
+            shapes, strides, dtypes, _, storages = zip(*items, strict=True) if items else ((),) * 5
+            return list(shapes), list(strides), "TensorList", list(dtypes), list(storages)
         if kind == _TEXT:
             words = [self._next() for _ in range((high + 7) // 8)]
             text = np.array(words, "<u8").tobytes()[:high].decode("utf-8", "replace")

@@ -67,6 +67,7 @@ _CODED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "structured_input_strides": (_is_list, "a list"),
     "input_dtypes": (_is_list, "a list"),
     "input_storages": (_is_list, "a list"),
+    "list_dtypes": (_is_list, "a list"),
     "kwinputs": (_is_mapping, "an object"),
     "counters": (_is_mapping, "an object"),
     "event_metadata": (_is_metadata, "an object"),

@@ -137,6 +137,7 @@ CODED_COLUMNS = (
     "structured_input_strides",
     "input_dtypes",
     "input_storages",
+    "list_dtypes",
     "event_metadata",
     "metadata_json",
     "counters",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
@@ -25,6 +26,11 @@ class MemoryResults:
     _stopping: bool
     _metadata: dict[str, Any]
     _results: list[Result]
+
+    @property
+    def kineto_results(self) -> Any:
+        """The last recording as PyTorch's raw results; see ProfileResults."""
+        raise NotImplementedError
 
     def _finished_results(self, while_running: bool = False) -> list[Result]:
         raise NotImplementedError
@@ -64,9 +70,19 @@ class MemoryResults:
         """
         return self._finished_results()[-1].memory_profile
 
-    def _memory_profile(self) -> MemoryProfile:
-        """Return memory_profile(); the name of this method in torch.profiler.profile."""
-        return self.memory_profile()
+    def _memory_profile(self) -> Any:
+        """Return torch's own MemoryProfile of the last recording, as torch.profiler.profile does; see memory_profile().
+
+        Requires what memory_profile() requires. Raises errors.UnavailableError if torch.profiler is not loaded.
+        """
+        make = getattr(sys.modules.get("torch.profiler._memory_profiler"), "MemoryProfile", None)
+        if make is None:
+            raise errors.UnavailableError(
+                "_memory_profile() returns an object of torch.profiler, which is not loaded. Import torch, or call"
+                " memory_profile()."
+            )
+        self.memory_profile()  # raises if something is missing
+        return make(self.kineto_results)
 
     def export_memory_snapshot(
         self, path: str | os.PathLike[str], device: str | None = None

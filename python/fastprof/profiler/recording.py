@@ -347,6 +347,11 @@ class Result:
             table = fold_short_calls(table, self._min_call_ns)
         return table
 
+    @property
+    def recorded(self) -> EventTable:
+        """The recorded events, before memory is attributed to ranges."""
+        return self._recorded
+
     @cached_property
     def table(self) -> EventTable:
         """The recorded events, with memory attributed to ranges if profile_memory is on."""

@@ -17,6 +17,7 @@ from fastprof.profiler.recording import Result, event_list
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
+    from fastprof.profiler.kineto import KinetoResults
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
     from fastprof.views.python_calls import PythonCallStats
 
@@ -104,6 +105,43 @@ class ProfileResults(MemoryResults):
     def event_table(self) -> EventTable:
         """The columns of the last recording. Raises errors.StateError before it has ended."""
         return self._finished_results()[-1].table
+
+    @property
+    def kineto_results(self) -> KinetoResults | None:
+        """The last recording as PyTorch's raw results, for packages that read those; None before it has ended.
+
+        The objects that it returns are made when they are read; see fastprof.profiler.kineto.
+
+            for event in prof.profiler.kineto_results.events():
+                print(event.name(), event.duration_ns())
+        """
+        if self._records() or not self._results:
+            return None
+        from fastprof.profiler.kineto import KinetoResults
+
+        result = self._finished_results()[-1]
+        return KinetoResults(result, self.export_chrome_trace)
+
+    def _parse_kineto_results(
+        self, result: KinetoResults, timeout_s: float | None = None
+    ) -> list[FunctionEvent]:
+        """Return the events of raw results as a plain list by start, as the method of torch.autograd.profiler does.
+
+        timeout_s has no effect: results are complete. Raises errors.ValueError for results of other profilers.
+        """
+        from fastprof.profiler.kineto import KinetoResults
+
+        if type(result) is not KinetoResults:
+            raise errors.ValueError(
+                f"cannot read {type(result).__name__}: pass the kineto_results of a fastprof profile, or let"
+                " torch.autograd.profiler.profile read its own."
+            )
+        return list(event_list(result.event_table, self._options))
+
+    @property
+    def use_cuda(self) -> bool:
+        """Whether device times are those of CUDA; an attribute of torch.autograd.profiler.profile."""
+        return self._options.use_device == "cuda"
 
     def key_averages(
         self,

@@ -254,7 +254,9 @@ def test_numpy_finds_the_inputs_that_the_kernel_finds() -> None:
     codes, blocks, _ = capture.read_details([])["inputs"]
     assert len(blocks) < np.count_nonzero(codes)
     assert quick.column("flops").tolist() == plain.column("flops").tolist()
-    for name in (field for field in OpInputs._fields if field != "input_storages"):
+    for name in (
+        field for field in OpInputs._fields if field not in ("input_storages", "list_dtypes")
+    ):
         ours_, theirs_ = quick.coded[name], plain.coded[name]
         assert all(repr(ours_[row]) == repr(theirs_[row]) for row in range(len(quick)))
 

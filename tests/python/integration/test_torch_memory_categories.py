@@ -81,7 +81,7 @@ def test_each_entry_is_as_in_pytorchs_profiler(
 ) -> None:
     wanted = of_torch(made, optimizer)
     profile = train(made, optimizer, fastprof.profile(record_shapes=True, profile_memory=True))
-    memory = profile._memory_profile()
+    memory = profile.memory_profile()
     found = []
     scratch = 0
     for entry, (action, _, theirs) in zip(memory.timeline, wanted, strict=True):

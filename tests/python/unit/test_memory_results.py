@@ -76,7 +76,7 @@ def test_timelines_are_by_category_where_there_are_some(
 
 def test_categories_leaks_and_reports(calls: Calls) -> None:
     memory = Memory()
-    assert memory.memory_profile() == memory._memory_profile() == "categories of last"
+    assert memory.memory_profile() == "categories of last"
     assert memory.memory_leaks() == memory.memory_leaks(3) == "result of leaks"
     assert memory.memory_report() == memory.memory_report("cpu") == "result of memory_report"
     assert calls == [

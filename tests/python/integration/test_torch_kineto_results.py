@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kineto_results beside torch.profiler's own of the same program, and the code of others that reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+import fastprof  # noqa: E402
+from fastprof.importers import load  # noqa: E402
+
+pytestmark = pytest.mark.integrations
+
+KITS = (torch.profiler, fastprof)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.first(x).relu())
+
+
+def profiled(kit: Any, **options: Any) -> Any:
+    """Return the profile of two training steps of a small network."""
+    torch.manual_seed(0)
+    net, x = Net(), torch.ones(2, 4)
+    options = {"record_shapes": True, "profile_memory": True, **options}
+    with kit.profile(activities=[kit.ProfilerActivity.CPU], **options) as prof:
+        for _ in range(2):
+            with kit.record_function("step"):
+                net(x).sum(dim=[0, 1]).backward()
+            torch.cat([x, x])
+    return prof
+
+
+def nodes(events: Any) -> list[Any]:
+    """Return the nodes of an event tree, each after its parent."""
+    return [one for event in events for one in (event, *nodes(event.children))]
+
+
+def described(value: Any) -> Any:
+    """Return an input of an op as plain values."""
+    if isinstance(value, list):
+        return [described(one) for one in value]
+    if not isinstance(value, torch._C._profiler._TensorMetadata):
+        return value
+    return (
+        value.sizes,
+        value.strides,
+        value.dtype,
+        value.layout,
+        value.device,
+        value.storage_data_ptr is None,
+    )
+
+
+def row(node: Any) -> tuple[Any, ...]:
+    """Return what a node says apart from times and addresses."""
+    tag, fields = node.typed
+    above = node.parent
+    seen = (
+        tag,
+        node.name,
+        None if above is None else above.name,
+        len(node.children),
+    )
+    assert tag == node.tag
+    assert type(fields) is type(node.extra_fields)
+    if tag == torch._C._profiler._EventType.Allocation:
+        return (
+            *seen,
+            fields.alloc_size,
+            fields.device,
+            fields.id is None,
+            fields.allocation_id is None,
+        )
+    return (
+        *seen,
+        fields.scope,
+        fields.sequence_number >= 0,
+        [described(one) for one in fields.inputs],
+    )
+
+
+def test_the_event_tree_is_torchs() -> None:
+    theirs, ours = (profiled(kit).profiler.kineto_results for kit in KITS)
+    wanted, found = (
+        [row(node) for node in nodes(one.experimental_event_tree())] for one in (theirs, ours)
+    )
+    assert found == wanted
+    tree = nodes(ours.experimental_event_tree())
+    assert len({node.id for node in tree}) == len(tree)
+    assert all(isinstance(node, torch._C._profiler._ProfilerEvent) for node in tree)
+    for node in tree:
+        assert node.end_time_ns - node.start_time_ns == node.duration_time_ns >= 0
+        assert node.parent is None or node.parent.start_time_ns <= node.start_time_ns
+
+
+ACCESSORS = (
+    "name", "is_async", "shapes", "dtypes", "concrete_inputs", "kwinputs", "scope", "flops", "nbytes",
+    "is_user_annotation", "is_python_function", "is_hidden_event", "linked_correlation_id",
+    "structured_input_shapes", "structured_input_strides", "activity_type", "extra_meta",
+    "device_type", "python_id", "python_parent_id", "python_module_id", "stack", "metadata_json",
+)  # fmt: skip
+
+
+def test_the_events_are_torchs_and_parse_to_what_events_has() -> None:
+    profiles = [profiled(kit, profile_memory=False) for kit in KITS]
+    rows = []
+    for prof in profiles:
+        events = prof.profiler.kineto_results.events()
+        starts = [event.start_ns() for event in events]
+        assert starts == sorted(starts)
+        assert starts[0] >= prof.profiler.kineto_results.trace_start_ns()
+        assert all(event.start_thread_id() == event.end_thread_id() for event in events)
+        assert all(event.end_ns() - event.start_ns() == event.duration_ns() for event in events)
+        rows.append([[getattr(event, one)() for one in ACCESSORS] for event in events])
+    assert rows[1] == rows[0]
+    ours = profiles[1]
+    kineto = ours.profiler.kineto_results
+    parsed = ours._parse_kineto_results(kineto)
+    assert [(e.name, e.time_range.start) for e in parsed] == [
+        (e.name, e.time_range.start) for e in ours.events()
+    ]
+    # torch's own reading of our results.
+    read = torch.autograd.profiler.profile()._parse_kineto_results(kineto)
+    listed = {(e.name, e.id, e.time_range.start, e.time_range.end) for e in read}
+    assert {
+        (e.name, e.external_id, e.time_range.start, e.time_range.end) for e in ours.events()
+    } <= listed
+    assert ours.use_cuda is profiles[0].profiler.use_cuda is False
+
+
+def test_results_exist_once_a_recording_has_ended(tmp_path: Path) -> None:
+    with fastprof.profile() as prof:
+        torch.ones(2)
+        assert prof.profiler.kineto_results is None
+    prof.profiler.kineto_results.save(str(tmp_path / "t.json"))
+    assert "aten::ones" in set(load(tmp_path / "t.json").names)
+    with pytest.raises(fastprof.errors.ValueError, match="kineto_results of a fastprof profile"):
+        prof._parse_kineto_results(None)
+
+
+def test_calls_of_modules_and_functions_are_nodes_like_torchs() -> None:
+    """As vLLM's layerwise profiler reads them: modules by `typed[1].module`, on thread 1."""
+    kinds = torch._C._profiler._EventType
+    trees = []
+    for kit in KITS:
+        prof = profiled(kit, profile_memory=False, with_stack=True, with_modules=True)
+        lines = []
+        for node in nodes(prof.profiler.kineto_results.experimental_event_tree()):
+            assert node.start_tid >= 1
+            if node.tag == kinds.PyCall and node.typed[1].module is not None:
+                around = node.parent
+                while around and not (around.tag == kinds.PyCall and around.typed[1].module):
+                    around = around.parent
+                outer = around.typed[1].module.cls_name if around else None
+                ops = {one.name for one in nodes(node.children) if one.tag == kinds.TorchOp}
+                lines.append((node.typed[1].module.cls_name, outer, ops))
+            if node.tag == kinds.PyCall and node.name.endswith(": forward"):
+                assert node.typed[1].callsite.function_name == "forward"
+                assert node.typed[1].caller.line_number > 0
+        trees.append(lines)
+    assert trees[1] == trees[0]
+    assert [line[:2] for line in trees[1]][:3] == [
+        ("Net", None),
+        ("Linear", "Net"),
+        ("Linear", "Net"),
+    ]
+
+
+def test_torchs_own_readers_read_ours() -> None:
+    from torch.cuda import _memory_viz
+    from torch.profiler import _pattern_matcher, _utils
+
+    for kit in KITS:
+        prof = profiled(kit, with_stack=True)
+        key = next(
+            k
+            for k in _utils.BasicEvaluation(prof.profiler).metrics
+            if k.event.name == "aten::addmm"
+        )
+        metrics = _utils.BasicEvaluation(prof.profiler).metrics[key]
+        assert 0 <= metrics.self_time_ns < metrics.duration_time_ns
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            _pattern_matcher.report_all_anti_patterns(prof)
+        assert "TorchTidy Report" in text.getvalue()
+        assert "MemoryPlot" in _memory_viz.profile_plot(prof) or "html" in _memory_viz.profile_plot(
+            prof
+        )
+
+
+def test_torchs_memory_profile_of_ours_has_the_timeline_of_its_own() -> None:
+    found = []
+    for kit in KITS:
+        memory = profiled(kit, with_stack=True)._memory_profile()
+        found.append(Counter((action.name, size) for _, action, _, size in memory.timeline))
+    assert found[1] == found[0]
