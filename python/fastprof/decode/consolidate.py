@@ -222,8 +222,21 @@ class _Payload:
                 found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
         if with_shapes:
+            self._shapes_of_text(found)
             found.update(self.details.inputs.coded(found, with_storages))
         return found
+
+    def _shapes_of_text(self, found: dict[str, CodedColumn]) -> None:
+        """Add the shapes and type of the text given to record_function(name, text): PyTorch's of one input."""
+        given = self._with_arguments(
+            np.array([_TEXT_ARGUMENT in names for names in self.sites.field("arg_names")], np.bool_)
+        )
+        if given is None or not given.any():
+            return
+        codes = np.where(given, np.int32(0), np.int32(1))
+        for name in ("input_shapes", "structured_input_shapes", "structured_input_strides"):
+            found.setdefault(name, CodedColumn(codes, ([[]], [])))
+        found["input_dtypes"] = CodedColumn(codes, ([""], []))
 
     def _texts(self, kind: str, decode: Any) -> CodedColumn | None:
         """Return the texts of a kind as a coded column; None if there are none."""

@@ -13,7 +13,8 @@ __all__ = ["config_fields", "missing_of_config", "sets_all_threads"]
 _NAMES = tuple(field.name for field in fields(_ExperimentalConfig))
 
 # Fields without an effect -> reason, shown if the field is set. options.py reads performance_events,
-# profile_all_threads, record_python_gc_info, trace_only, and, where CUDA is recorded, enable_cuda_sync_events.
+# profile_all_threads, record_python_gc_info, expose_kineto_event_metadata, trace_only, and, where CUDA
+# is recorded, enable_cuda_sync_events.
 _NOT_DONE = {
     "profiler_metrics": "metrics of GPU kernels (profiler_metrics) are not measured",
     "profiler_measure_per_kernel": "metrics of GPU kernels (profiler_measure_per_kernel) are not measured",
@@ -23,10 +24,6 @@ _NOT_DONE = {
     "adjust_profiler_step": "steps are not moved to the Python call around them (adjust_profiler_step)",
     "disable_external_correlation": (
         "disable_external_correlation has no effect: device work is linked without external correlation ids"
-    ),
-    "expose_kineto_event_metadata": (
-        "events have no metadata of Kineto (expose_kineto_event_metadata): use the columns of"
-        " profile.event_table"
     ),
     "custom_profiler_config": "custom_profiler_config has no effect: it is for other backends of Kineto",
     "adjust_timestamps": "timestamps of Vulkan events (adjust_timestamps) are not adjusted",

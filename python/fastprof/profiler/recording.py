@@ -245,7 +245,14 @@ class Recording:
         capture = self._session.capture_so_far(_thread_names(), program_name())
         now_ns = _core.now_ns()
         pauses = [(a, now_ns if b is None else b) for a, b in self._pauses]
-        return Result(capture, self._options, metadata, pauses)
+        return self._with_parameters(Result(capture, self._options, metadata, pauses))
+
+    def _with_parameters(self, result: Result) -> Result:
+        if self._options.profile_memory and self._options.record_shapes:
+            from fastprof.adapters.torch.parameters import parameter_addresses
+
+            result.parameters = parameter_addresses()
+        return result
 
     def stop(self, metadata: Mapping[str, Any]) -> Result:
         """End, read everything and return the result. A repeated call returns the same result.
@@ -270,7 +277,7 @@ class Recording:
             if self._children is not None:
                 capture, processes = self._children.merged_with(capture)
                 metadata = {**metadata, "processes": processes}
-            result = Result(capture, self._options, metadata, pauses)
+            result = self._with_parameters(Result(capture, self._options, metadata, pauses))
             result.distributed = distributed_info() or self._distributed
             if "CUDA" in self._options.device_types:
                 result.device_members = cuda_members()
@@ -301,6 +308,8 @@ class Result:
         # distributed_info() during the recording: the process groups may be destroyed before a trace is written.
         self.distributed: dict[str, Any] | None = None
         self.device_members: dict[str, str] = {}
+        # Addresses of parameters at the end, for the categories of memory.
+        self.parameters: frozenset[int] = frozenset()
         keep_readable_at_exit(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Result:
@@ -317,6 +326,7 @@ class Result:
         # The tables contain all of the capture, which cannot be pickled.
         arguments = (
             self._recorded, self.table, self.options, self.metadata, self.distributed, self.device_members,
+            self.parameters,
         )  # fmt: skip
         return _result_of, arguments
 
@@ -368,7 +378,7 @@ class Result:
         from fastprof.analysis.memory_categories import MemoryProfile
         from fastprof.analysis.memory_categories.mutability import written_by_name
 
-        return MemoryProfile(self.table, written_inputs() or written_by_name)
+        return MemoryProfile(self.table, written_inputs() or written_by_name, self.parameters)
 
     @cached_property
     def events(self) -> EventList[FunctionEvent]:
@@ -409,9 +419,11 @@ def _result_of(
     metadata: dict[str, Any],
     distributed: dict[str, Any] | None,
     device_members: dict[str, str],
+    parameters: frozenset[int],
 ) -> Result:
     result = Result(None, options, metadata)
     result.distributed, result.device_members = distributed, device_members
+    result.parameters = parameters
     result.__dict__.update(_recorded=recorded, table=table)
     return result
 
@@ -426,4 +438,5 @@ def event_list(table: EventTable, options: Options) -> EventList[FunctionEvent]:
         profile_memory=options.profile_memory,
         with_flops=options.with_flops,
         kernels=_core,
+        kineto_metadata=options.kineto_metadata,
     )

@@ -76,13 +76,14 @@ class EventList(ListOutputs[T]):
         dedupe: bool = True,
         kernel: NestKernel | None = None,
         kernels: TableKernels | None = None,
+        kineto_metadata: bool = False,
     ) -> EventList[FunctionEvent]:
         """Return the events of a table: its ranges and device activities, in (start, -end) order.
 
         Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. dedupe:
         leave out the repeated rows of wrappers (EventTree.dedupe). kernel: native replacement for
         NumPy nesting, for tables without parents. kernels: native replacements for further passes,
-        for tables of captures.
+        for tables of captures. kineto_metadata: events have their number in traces as metadata_json.
         """
         hidden, tree = machinery_rows(table), None
         if dedupe and kernels is not None:
@@ -95,7 +96,7 @@ class EventList(ListOutputs[T]):
         events: EventList[FunctionEvent] = EventList(
             use_device=use_device, profile_memory=profile_memory, with_flops=with_flops
         )
-        events._rows = TableRows(tree, use_device)
+        events._rows = TableRows(tree, use_device, kineto_metadata)
         events._tree_built = True
         return events
 

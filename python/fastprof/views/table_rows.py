@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.base.device_type import as_device_type
+from fastprof.base.device_type import DeviceType, as_device_type
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import CodedColumn, EventFlag
 from fastprof.model.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
+from fastprof.views.call_numbers import CallNumbers, call_numbers
 from fastprof.views.event_columns import PLAIN_FIELDS
 from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows
 from fastprof.views.frame import EventFrame, display_codes
@@ -64,13 +65,17 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 class TableRows:
     """FunctionEvents over the rows of a tree; a row has one event object as long as it is referenced.
 
+    kineto_metadata: metadata_json is the row's number in traces, as PyTorch's expose_kineto_event_metadata has it.
     pinned: the events whose fields were assigned to. They are kept alive, and their list computes
     from objects from then on.
     """
 
-    def __init__(self, tree: EventTree, use_device: str | None = None) -> None:
+    def __init__(
+        self, tree: EventTree, use_device: str | None = None, kineto_metadata: bool = False
+    ) -> None:
         self.tree = tree
         self.use_device = use_device
+        self.kineto_metadata = kineto_metadata
         self.order = list_order(tree)
         self.pinned: dict[int, FunctionEvent] = {}
         # Weak references, pruned now and then: a WeakValueDictionary doubles the cost of an event.
@@ -78,7 +83,8 @@ class TableRows:
         self._prune_at = 1024
 
     def __reduce__(self) -> Any:
-        return TableRows, (self.tree, self.use_device)  # the list copies pinned events itself
+        arguments = (self.tree, self.use_device, self.kineto_metadata)
+        return TableRows, arguments  # the list copies pinned events itself
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -111,6 +117,38 @@ class TableRows:
     def _flows(self) -> Flows | None:
         table = self.tree.table
         return None if table.has("flow_id") else forward_backward_flows(table)
+
+    @cached_property
+    def _calls(self) -> CallNumbers | None:
+        table = self.tree.table
+        return None if table.has("python_id") else call_numbers(table)
+
+    def call_number(self, index: int, column: str) -> int:
+        """Return python_id, python_parent_id or python_module_id."""
+        if self._calls is None:
+            return int(self.value(index, column))
+        return int(getattr(self._calls, column)[self.tree.table_row(index)])
+
+    def place(self, index: int, column: str, field: str) -> int:
+        """Return a device column; for a CPU event of a known process, the kernel's id in its track instead.
+
+        PyTorch has a CPU event's process as its device_index, and its thread as its device_resource_id.
+        """
+        table, row = self.tree.table, self.tree.table_row(index)
+        if int(table.column("device_type")[row]) == DeviceType.CPU and len(table.tracks):
+            track = table.tracks[int(table.column("track")[row])]
+            if track.pid > 0:
+                return int(getattr(track, field))
+        return int(self.value(index, column))
+
+    def metadata(self, index: int) -> str | None:
+        """Return metadata_json: the recorded text, else "Ev Idx" as in traces if kineto_metadata is set."""
+        recorded: str | None = self.coded(index, "metadata_json")
+        if recorded is not None or not self.kineto_metadata:
+            return recorded
+        if self.value(index, "is_python_function"):
+            return ""
+        return f'"Ev Idx": {self.tree.table_row(index)}'
 
     def flow_id(self, index: int) -> int:
         """Return the id of the arrow between a forward op and its backward function; 0 for none."""
@@ -164,7 +202,7 @@ class TableRows:
         calls = self.tree.column("is_python_function")
         if not bool(calls.any()):
             return self
-        return TableRows(self.tree.without(calls), self.use_device)
+        return TableRows(self.tree.without(calls), self.use_device, self.kineto_metadata)
 
     @cached_property
     def stacks(self) -> CodedColumn | None:
@@ -248,7 +286,12 @@ class TableRows:
         return [self.event(child) for child in self.tree.children(index).tolist()]
 
     def stack(self, index: int) -> Any:
-        return None if self.stacks is None else _fresh(self.stacks[index])
+        found = None if self.stacks is None else _fresh(self.stacks[index])
+        if found or self._calls is None:
+            return found
+        table, row = self.tree.table, self.tree.table_row(index)
+        callers = [table.name(at) for at in self._calls.callers(row)]
+        return callers if callers or table.column("is_python_function")[row] else found
 
     def flops(self, index: int) -> float | None:
         value = float(self.value(index, "flops"))
@@ -288,9 +331,14 @@ _READERS: dict[str, _Reader] = {
             "structured_input_strides",
             "input_dtypes",
             "event_metadata",
-            "metadata_json",
         )
     },
+    "metadata_json": TableRows.metadata,
+    "device_index": lambda rows, i: rows.place(i, "device_index", "pid"),
+    "device_resource_id": lambda rows, i: rows.place(i, "device_resource_id", "tid"),
+    "python_id": lambda rows, i: rows.call_number(i, "python_id"),
+    "python_parent_id": lambda rows, i: rows.call_number(i, "python_parent_id"),
+    "python_module_id": lambda rows, i: rows.call_number(i, "python_module_id"),
     "flow_id": TableRows.flow_id,
     "flow_type": TableRows.flow_type,
     "flow_start": TableRows.flow_start,

@@ -111,6 +111,7 @@ ACCESSORS = (
     "is_user_annotation", "is_python_function", "is_hidden_event", "linked_correlation_id",
     "structured_input_shapes", "structured_input_strides", "activity_type", "extra_meta",
     "device_type", "python_id", "python_parent_id", "python_module_id", "stack", "metadata_json",
+    "device_index", "device_resource_id",
 )  # fmt: skip
 
 
@@ -207,3 +208,53 @@ def test_torchs_memory_profile_of_ours_has_the_timeline_of_its_own() -> None:
         memory = profiled(kit, with_stack=True)._memory_profile()
         found.append(Counter((action.name, size) for _, action, _, size in memory.timeline))
     assert found[1] == found[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*metadata_json:FutureWarning")
+def test_events_have_torchs_numbers_of_calls_places_and_metadata() -> None:
+    config = torch._C._profiler._ExperimentalConfig(verbose=True, expose_kineto_event_metadata=True)
+    rows = []
+    for kit in KITS:
+        net, x = Net(), torch.ones(2, 4)
+        with kit.profile(
+            activities=[kit.ProfilerActivity.CPU], with_modules=True, with_stack=True,
+            record_shapes=True, experimental_config=config,
+        ) as prof:  # fmt: skip
+            with kit.record_function("T", "1, 2"):
+                net(x)
+        events = prof.events()
+        calls = {e.python_id: e for e in events if e.python_id >= 0}
+        assert {e.is_python_function for e in calls.values()} == {True}
+        found: list[Any] = []
+        for event in events:
+            if event.name.startswith("nn.Module: "):
+                caller, seen = calls[event.python_parent_id], []
+                assert caller.name in event.stack
+                while caller.python_parent_id in calls:
+                    seen += [caller.name] if caller.name.startswith("nn.Module: ") else []
+                    caller = calls[caller.python_parent_id]
+                found.append((event.name, event.python_module_id, seen, event.metadata_json))
+                assert [name for name in event.stack if name.startswith("nn.Module: ")] == seen
+            elif not event.is_python_function:
+                assert "Ev Idx" in event.metadata_json
+                found.append(
+                    (
+                        event.name,
+                        event.input_shapes,
+                        event.input_dtypes,
+                        event.structured_input_strides,
+                    )
+                )
+                assert (event.python_id, event.python_parent_id, event.python_module_id) == (
+                    -1,
+                    -1,
+                    -1,
+                )
+            found.append(
+                (event.device_index, event.device_resource_id)
+                if not event.is_python_function
+                else ()
+            )
+        rows.append([one for one in found if one])
+    assert sorted(rows[1], key=repr) == sorted(rows[0], key=repr)
+    assert ("T", [[]], [""], [[]]) in rows[1]

@@ -74,6 +74,41 @@ def of_torch(made: Callable[[], tuple[Any, Any]], optimizer: str) -> list[Entry]
     return found
 
 
+def accumulate(profile: Any) -> Any:
+    """Profile backward passes of accumulated gradients: no optimizer step is in the window."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model, shape = perceptron()
+    with profile:
+        for _ in range(2):
+            model(torch.randn(*shape)).square().mean().backward()
+    return profile
+
+
+def test_parameters_are_known_without_an_optimizers_step() -> None:
+    theirs = accumulate(
+        torch.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True)
+    )._memory_profile()
+    wanted = [
+        (action.name, size, getattr(theirs._categories.get(*key), "name", None))
+        for _, action, key, size in theirs.timeline
+    ]
+    profile = accumulate(fastprof.profile(record_shapes=True, profile_memory=True))
+    for one in (profile, pickle.loads(pickle.dumps(profile))):
+        memory = one.memory_profile()
+        found = [
+            (
+                e.action.name,
+                e.size_bytes,
+                getattr(memory.category(e.storage, e.version), "name", None),
+            )
+            for e in memory.timeline
+        ]
+        assert sorted(found, key=str) == sorted(wanted, key=str)
+    kept = {size for _, size, category in found if category == "PARAMETER"}
+    assert kept == {8192, 256, 2048, 32}
+
+
 @pytest.mark.parametrize("made", [perceptron, convolution])
 @pytest.mark.parametrize("optimizer", ["SGD", "momentum", "Adam"])
 def test_each_entry_is_as_in_pytorchs_profiler(

@@ -208,7 +208,6 @@ def test_all_threads_of_the_config() -> None:
         "enable_cuda_sync_events",
         "adjust_profiler_step",
         "disable_external_correlation",
-        "expose_kineto_event_metadata",
         "adjust_timestamps",
         "custom_profiler_config",
         "profiler_metrics",
@@ -236,8 +235,8 @@ def test_post_processing_timeout() -> None:
 def test_torchs_own_config() -> None:
     torch = pytest.importorskip("torch")
     config = torch._C._profiler._ExperimentalConfig
-    given = config(record_python_gc_info=True, expose_kineto_event_metadata=True)
-    with pytest.warns(UserWarning, match="expose_kineto_event_metadata"):
+    given = config(record_python_gc_info=True, adjust_timestamps=True)
+    with pytest.warns(UserWarning, match="adjust_timestamps"):
         p = fastprof.profile(experimental_config=given)
     assert p._options.gc_events and p._options.all_threads and len(p.missing) == 1
     assert fastprof.profile(experimental_config=config(trace_only=True))._options.trace_only

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ class MemoryProfile:
 
     table: with allocations and storages of op inputs (profile_memory=True, record_shapes=True).
     written_inputs: which inputs an op writes to; default: by the op's name.
+    parameters: addresses of storages that are parameters at the recording's end; the others are found by data flow,
+    which needs an optimizer's step.
     Reads the table once; immutable afterwards: any thread. Raises errors.ValueError if the table contains no
     allocations or no storages of op inputs.
 
@@ -45,7 +47,10 @@ class MemoryProfile:
     """
 
     def __init__(
-        self, table: EventTable | EventTree, written_inputs: WrittenInputs = written_by_name
+        self,
+        table: EventTable | EventTree,
+        written_inputs: WrittenInputs = written_by_name,
+        parameters: Collection[int] = (),
     ) -> None:
         self.table = table.table if isinstance(table, EventTree) else table
         self.storages: list[Storage]
@@ -54,7 +59,12 @@ class MemoryProfile:
         self.nodes: list[FlowNode] = data_flow(
             self.table, self.storages, self._steps, written_inputs
         )
-        self._categories: Categories = categorise(self.table, self.nodes)
+        known = [
+            one.index
+            for one in self.storages
+            if one.destroyed_ns is None and one.address in parameters
+        ]
+        self._categories: Categories = categorise(self.table, self.nodes, known)
 
     def category(self, storage: int, version: int) -> Category | None:
         """Return the category of a version of a storage; None: unknown, as for storages that no op reads."""

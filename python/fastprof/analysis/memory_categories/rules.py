@@ -45,13 +45,17 @@ class Categories:
         self.of_version.setdefault(version, category)
 
 
-def categorise(table: EventTable, nodes: Sequence[FlowNode]) -> Categories:
-    """Return the categories of all versions in the flow."""
+def categorise(
+    table: EventTable, nodes: Sequence[FlowNode], parameters: Iterable[int] = ()
+) -> Categories:
+    """Return the categories of all versions in the flow. parameters: storages that are known to be parameters."""
     found = Categories()
     for node in nodes:
         found.temporaries |= node.temporaries
     for storage in _gradients(table, nodes):
         found.of_storage[storage] = Category.GRADIENT
+    for storage in parameters:
+        found.of_storage[storage] = Category.PARAMETER
     _inputs(nodes, found)
     phases = _parameters(nodes, found)
     _inputs(nodes, found)  # again, for inputs of parameters: numbers given to the optimizer's ops

@@ -131,7 +131,8 @@ class KinetoResults(Imitation):
     _MODULE, _NAME = "torch._C._autograd", "_ProfilerResult"
 
     def __init__(self, result: Result, save: Callable[[str | os.PathLike[str]], None]) -> None:
-        self._tree = KinetoTree(result.recorded, result.options.use_device)
+        options = result.options
+        self._tree = KinetoTree(result.recorded, options.use_device, options.kineto_metadata)
         self._result, self._save = result, save
 
     @property

@@ -44,9 +44,11 @@ def torch_device_type(value: DeviceType) -> Any:
 
 
 class KinetoTree:
-    """The nodes of a table. table: as recorded, before memory is attributed to ranges."""
+    """The nodes of a table. table: as recorded, before memory is attributed to ranges. The rest: see TableRows."""
 
-    def __init__(self, table: EventTable, use_device: str | None) -> None:
+    def __init__(
+        self, table: EventTable, use_device: str | None, kineto_metadata: bool = False
+    ) -> None:
         self.table = table
         self._categories = table.sites.field("category")
         rows = np.flatnonzero(np.isin(table.column("kind"), _SHOWN) & ~self._python_memory())
@@ -54,7 +56,7 @@ class KinetoTree:
         position[rows] = np.arange(len(rows), dtype=np.int32)
         parent = position[self._parent_rows()[rows]]
         self.tree = EventTree(table, rows, parent)
-        self.rows = TableRows(self.tree, use_device)
+        self.rows = TableRows(self.tree, use_device, kineto_metadata)
 
     def _python_memory(self) -> Any:
         functions = self.table.sites.field("function")
