@@ -428,8 +428,10 @@ def _result_of(
     return result
 
 
-def event_list(table: EventTable, options: Options) -> EventList[FunctionEvent]:
-    """Return the EventList of a table, with the columns that the options request."""
+def event_list(
+    table: EventTable, options: Options, *, dedupe: bool = True
+) -> EventList[FunctionEvent]:
+    """Return the EventList of a table, with the columns that the options request. dedupe: see EventList.from_table."""
     from fastprof.views import EventList
 
     return EventList.from_table(
@@ -439,4 +441,5 @@ def event_list(table: EventTable, options: Options) -> EventList[FunctionEvent]:
         with_flops=options.with_flops,
         kernels=_core,
         kineto_metadata=options.kineto_metadata,
+        dedupe=dedupe,
     )

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -124,9 +126,11 @@ class ProfileResults(MemoryResults):
 
     def _parse_kineto_results(
         self, result: KinetoResults, timeout_s: float | None = None
-    ) -> list[FunctionEvent]:
-        """Return the events of raw results as a plain list by start, as the method of torch.autograd.profiler does.
+    ) -> list[Any]:
+        """Return the events of raw results as a list of FunctionEvents without parents and children, by start.
 
+        As the method of torch.autograd.profiler does, for EventList(...)._build_tree(). The events are torch's once
+        torch.autograd.profiler is loaded, so that torch's lists accept them; else fastprof's.
         timeout_s has no effect: results are complete. Raises errors.ValueError for results of other profilers.
         """
         from fastprof.profiler.kineto import KinetoResults
@@ -136,7 +140,12 @@ class ProfileResults(MemoryResults):
                 f"cannot read {type(result).__name__}: pass the kineto_results of a fastprof profile, or let"
                 " torch.autograd.profiler.profile read its own."
             )
-        return list(event_list(result.event_table, self._options))
+        theirs = getattr(sys.modules.get("torch.autograd.profiler"), "profile", None)
+        if theirs is not None:
+            reader = types.SimpleNamespace(use_device=self._options.use_device)
+            parsed: list[Any] = theirs._parse_kineto_results(reader, result)
+            return parsed
+        return event_list(result.event_table, self._options, dedupe=False).unlinked()
 
     @property
     def use_cuda(self) -> bool:

@@ -173,10 +173,12 @@ class EventList(ListOutputs[T]):
         """Return this list if its tree is built, else a copy of it with copied, linked events."""
         return self if self._tree_built else self._linked_copy(self)
 
+    def unlinked(self) -> list[T]:
+        """Return copies of the events, without parents and children."""
+        return _unlinked(self)
+
     def _linked_copy(self, events: Iterable[T]) -> EventList[T]:
-        copied = self._like(copy.copy(event) for event in events)
-        for event in copied:
-            event.cpu_parent, event.cpu_children = None, []
+        copied = self._like(_unlinked(events))
         copied._build_tree()
         return copied
 
@@ -300,6 +302,13 @@ class EventList(ListOutputs[T]):
         if all(type(event) is FunctionEvent for event in self):
             return _of_states, (*flat_states(_untyped(self)), *options)
         return _of_events, (list(self), *options)
+
+
+def _unlinked(events: Iterable[T]) -> list[T]:
+    copied: list[Any] = [copy.copy(event) for event in events]
+    for event in copied:
+        event.cpu_parent, event.cpu_children = None, []
+    return copied
 
 
 def _untyped(events: EventList[Any]) -> list[Any]:

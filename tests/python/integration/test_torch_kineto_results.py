@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 from collections import Counter
 from pathlib import Path
@@ -127,19 +128,27 @@ def test_the_events_are_torchs_and_parse_to_what_events_has() -> None:
         assert all(event.end_ns() - event.start_ns() == event.duration_ns() for event in events)
         rows.append([[getattr(event, one)() for one in ACCESSORS] for event in events])
     assert rows[1] == rows[0]
-    ours = profiles[1]
+    theirs, ours = profiles
     kineto = ours.profiler.kineto_results
-    parsed = ours._parse_kineto_results(kineto)
-    assert [(e.name, e.time_range.start) for e in parsed] == [
-        (e.name, e.time_range.start) for e in ours.events()
-    ]
+    # As SpeechBrain does: parsed, copied, and made a list of torch's.
+    trees = []
+    for prof in profiles:
+        parsed = prof.profiler._parse_kineto_results(prof.profiler.kineto_results)
+        made = torch.autograd.profiler_util.EventList(copy.deepcopy(parsed), use_device=None)
+        made._build_tree()
+        assert "aten::addmm" in {average.key for average in made.key_averages()}
+        trees.append(
+            [(e.name, e.cpu_parent and e.cpu_parent.name, len(e.cpu_children)) for e in made]
+        )
+    assert trees[1] == trees[0]
+    assert [name for name, *_ in trees[1]] == [e.name for e in ours.events()]
     # torch's own reading of our results.
     read = torch.autograd.profiler.profile()._parse_kineto_results(kineto)
     listed = {(e.name, e.id, e.time_range.start, e.time_range.end) for e in read}
     assert {
         (e.name, e.external_id, e.time_range.start, e.time_range.end) for e in ours.events()
     } <= listed
-    assert ours.use_cuda is profiles[0].profiler.use_cuda is False
+    assert ours.use_cuda is theirs.profiler.use_cuda is False
 
 
 def test_results_exist_once_a_recording_has_ended(tmp_path: Path) -> None:
