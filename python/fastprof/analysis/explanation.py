@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.analysis.blocked_loop import Blocked, blocked_loops
 from fastprof.analysis.breakdown import Share, by_category, by_module
 from fastprof.analysis.evaluation import table_of
 from fastprof.analysis.memory_claims import MemoryClaim, growth_claims, memory_claims
@@ -68,14 +69,17 @@ class Explanation:
     first: Claim | None
     imports: list[Claim] = field(default_factory=list)
     growth: list[MemoryClaim] = field(default_factory=list)
+    blocked: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
 
     def findings(self) -> list[tuple[str, list[int]]]:
-        """Return (sentence, table rows) of what is unusual: waits, changes, slow steps, growth, anti-patterns."""
-        found = [(c.text, c.rows) for c in (*self.waits, *self.changed, *self.slowest)]
+        """Return (sentence, table rows) of what is unusual: a blocked event loop, waits, changes, slow steps, ..."""
+        found = [
+            (c.text, c.rows) for c in (*self.blocked, *self.waits, *self.changed, *self.slowest)
+        ]
         found += [(c.text, c.rows) for c in self.growth]
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
@@ -101,6 +105,7 @@ class Explanation:
             ("By category (self time)", [c.text for c in self.categories]),
             ("Imports", [c.text for c in self.imports]),
             ("Memory", [c.text for c in self.memory]),
+            ("Event loop", [c.text for c in self.blocked]),
             ("Waits", [c.text for c in self.waits]),
             ("What changed over the steps", [c.text for c in self.changed]),
             ("Slowest steps", [c.text for c in self.slowest]),
@@ -129,6 +134,7 @@ def explain(
         print(fastprof.analysis.explain(prof).text())
     """
     rows = NamedRows(table_of(prof))
+    blocked = _blocked(rows)
     times = StepTimes(rows, step)
     if times.inside_task:
         rows = NamedRows(rows.table, by_task=True)
@@ -158,10 +164,36 @@ def explain(
         changed=_changed(times),
         slowest=slowest,
         imports=_imports(rows),
+        blocked=blocked,
         anti_patterns=patterns,
-        first=_first(waits, found_waits, patterns, slowest, total),
+        first=_unblock(blocked) or _first(waits, found_waits, patterns, slowest, total),
         growth=growth_claims(rows.tree.table),
     )
+
+
+def _blocked(rows: NamedRows) -> list[Claim]:
+    span_ns = max(int(rows.table.t1_ns - rows.table.t0_ns), 1)
+    return [
+        Claim(_blocked_text(one, span_ns), int(one.lengths.sum()), one.rows[one.rows >= 0].tolist())
+        for one in blocked_loops(rows)
+        if one.lengths.sum() >= _WAIT * span_ns
+    ]
+
+
+def _blocked_text(one: Blocked, span_ns: int) -> str:
+    whole = int(one.lengths.sum())
+    by = f" by {one.by}" if one.by else ""
+    return (
+        f"the event loop was blocked {_time(float(np.median(one.lengths)))} at {one.place}{by}, "
+        f"{counted(len(one.lengths), 'time')}: {_time(whole)} ({100 * whole / span_ns:.1f} %)"
+    )
+
+
+def _unblock(blocked: list[Claim]) -> Claim | None:
+    if not blocked:
+        return None
+    text = "Await an asynchronous call there, or move the work to a thread (asyncio.to_thread)"
+    return Claim(f"{text}: {blocked[0].text}", blocked[0].ns, blocked[0].rows)
 
 
 def _imports(rows: NamedRows) -> list[Claim]:

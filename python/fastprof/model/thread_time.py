@@ -19,10 +19,18 @@ from fastprof.model.parents import skip_rows
 from fastprof.model.sites import TASK_CATEGORIES
 from fastprof.model.table import EventTable
 
-__all__ = ["AWAIT_CATEGORY", "ThreadTime", "task_rows", "task_tracks", "thread_time"]
+__all__ = [
+    "AWAIT_CATEGORY",
+    "LIFETIME_CATEGORY",
+    "ThreadTime",
+    "running_pieces",
+    "task_rows",
+    "task_tracks",
+    "thread_time",
+]
 
 Array: TypeAlias = NDArray[Any]
-AWAIT_CATEGORY = "task_await"
+AWAIT_CATEGORY, LIFETIME_CATEGORY = "task_await", "task_lifetime"
 
 
 class ThreadTime(NamedTuple):
@@ -45,6 +53,12 @@ def task_tracks(table: EventTable) -> Array | None:
         return None
     mask: Array = tracks.thread_ids != tracks.ids
     return mask if bool(mask.any()) else None
+
+
+def running_pieces(table: EventTable, rows: Array) -> tuple[Array, Array, Array]:
+    """Return (row, start, end) of the times in which `rows`, those of tasks, run: without suspensions of their task."""
+    of_site = np.array([c == AWAIT_CATEGORY for c in table.sites.field("category")], np.bool_)
+    return _pieces(table, rows, np.flatnonzero(of_site[table.column("site")]))
 
 
 def task_rows(table: EventTable) -> Array | None:

@@ -30,6 +30,7 @@ from fastprof.record.python_calls import CallFilter
 from fastprof.record.shard_folder import ShardFolder
 
 __all__ = [
+    "earlier_children",
     "follow_children",
     "is_followed",
     "options_for_children",
@@ -143,6 +144,16 @@ def stop_following() -> None:
 def is_followed() -> bool:
     """Return whether processes that this one starts are followed, by its own profile or its parent's."""
     return _for_children is not None
+
+
+def earlier_children() -> list[str]:
+    """Return the names of multiprocessing's processes that this one has started and that still run."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is None:
+        return []
+    children = list(getattr(process, "_children", ()))  # active_children() would also reap them
+    own = [each for each in children if getattr(each, "_parent_pid", None) == os.getpid()]
+    return sorted(str(each.name) for each in own if each.is_alive())
 
 
 def _begin(folder: ShardFolder, options: Options, known: set[str], links: int) -> None:

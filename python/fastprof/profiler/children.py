@@ -53,6 +53,15 @@ class FollowedChildren:
         # Also when this object is dropped without close(), and at exit.
         self._remove = weakref.finalize(self, _close, folder, os.getpid())
         child.follow_children(folder, self._options, links)
+        if earlier := child.earlier_children():
+            names = ", ".join(earlier[:5]) + (", ..." if len(earlier) > 5 else "")
+            self._report(
+                [
+                    f"{len(earlier)} processes started before the recording and are not recorded ({names}):"
+                    " start them in a recorded step (a DataLoader starts its workers with the iterator), or"
+                    " profile without a schedule"
+                ]
+            )
 
     def merged_with(self, capture: _core.Capture) -> tuple[_core.Capture, list[dict[str, Any]]]:
         """Return a capture with the events of all processes, and a description of each process.
