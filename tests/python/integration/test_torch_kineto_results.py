@@ -35,6 +35,9 @@ def profiled(kit: Any, **options: Any) -> Any:
     """Return the profile of two training steps of a small network."""
     torch.manual_seed(0)
     net, x = Net(), torch.ones(2, 4)
+    # Imports now: torch's tracer keeps the names of modules' code by address, which is freed after an import.
+    with kit.record_function("step"):
+        net(x).sum(dim=[0, 1]).backward()
     options = {"record_shapes": True, "profile_memory": True, **options}
     with kit.profile(activities=[kit.ProfilerActivity.CPU], **options) as prof:
         for _ in range(2):
@@ -225,6 +228,8 @@ def test_events_have_torchs_numbers_of_calls_places_and_metadata() -> None:
     rows = []
     for kit in KITS:
         net, x = Net(), torch.ones(2, 4)
+        with kit.record_function("T", "1, 2"):
+            net(x)
         with kit.profile(
             activities=[kit.ProfilerActivity.CPU], with_modules=True, with_stack=True,
             record_shapes=True, experimental_config=config,
