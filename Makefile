@@ -14,7 +14,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check test-macos mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-nightly test-all test-interpreters test-aarch64 gpu-check metal-check test-macos mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ test-cpp: build  ## run the C++ unit and stress tests
 
 test-python: $(INSTALLED)  ## run the Python tests, including those that run compilers
 	status=0; \
-	$(BIN)/python -m pytest -m 'not integrations and not compilers' $(SIDE_BY_SIDE) || status=1; \
+	$(BIN)/python -m pytest -m 'not integrations and not compilers and not nightly' $(SIDE_BY_SIDE) || status=1; \
 	$(BIN)/python -m pytest -m 'not integrations and compilers' $(SIDE_BY_SIDE) || status=1; \
 	exit $$status
 
@@ -66,7 +66,12 @@ test-integrations: $(INSTALLED)  ## install torch, trace readers and other packa
 	  --target build/cuda$$version -r tests/requirements_cuda$$version.txt || exit 1; done
 	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
-	$(BIN)/python -m pytest -m integrations $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest -m 'integrations and not nightly' $(SIDE_BY_SIDE)
+
+test-nightly: $(INSTALLED)  ## run the longer tables of cases (test-integrations installs what they need)
+	$(BIN)/python -m pytest -m nightly $(SIDE_BY_SIDE)
+
+test-all: test test-integrations test-nightly  ## run all tests of this machine
 
 test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython of this machine (VERSIONS="3.12 --all": others, all tests)
 	JOBS=$(JOBS) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)

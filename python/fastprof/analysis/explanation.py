@@ -15,6 +15,7 @@ import numpy as np
 
 from fastprof.analysis.blocked_loop import Blocked, blocked_loops
 from fastprof.analysis.breakdown import Share, by_category, by_module
+from fastprof.analysis.costs import Cost, by_own_code, find_costs
 from fastprof.analysis.evaluation import table_of
 from fastprof.analysis.memory_claims import MemoryClaim, growth_claims, memory_claims
 from fastprof.analysis.named_rows import NamedRows
@@ -35,6 +36,7 @@ _SLOW = 1.5  # multiple of the median duration from which a step is slow
 _CHANGE = 0.2  # relative difference of the medians of the first and last third of the steps
 _MOST_OF_EXCESS = 0.3  # share of a slow step's excess from which a name is given as its reason
 _WAIT = 0.05  # share of the steps' time from which a wait is claimed
+_WAIT_NS = 2_000_000  # least time of a wait that is claimed of a recording without steps
 # Share and time of the recording from which imports are listed.
 _IMPORTS, _IMPORTS_NS = 0.02, 5_000_000
 # Time of imports, and its ratio to that of the program, from which they are a finding.
@@ -70,16 +72,16 @@ class Explanation:
     imports: list[Claim] = field(default_factory=list)
     growth: list[MemoryClaim] = field(default_factory=list)
     blocked: list[Claim] = field(default_factory=list)
+    costs: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
+        """Return plain values for JSON; "findings": the texts of findings()."""
+        return {**asdict(self), "findings": [text for text, _ in self.findings()]}
 
     def findings(self) -> list[tuple[str, list[int]]]:
-        """Return (sentence, table rows) of what is unusual: a blocked event loop, waits, changes, slow steps, ..."""
-        found = [
-            (c.text, c.rows) for c in (*self.blocked, *self.waits, *self.changed, *self.slowest)
-        ]
+        """Return (sentence, table rows) of what is unusual: a blocked event loop, waits, costs, changes, ..."""
+        first = sorted((*self.waits, *self.costs), key=lambda claim: -claim.ns)
+        found = [(c.text, c.rows) for c in (*self.blocked, *first, *self.changed, *self.slowest)]
         found += [(c.text, c.rows) for c in self.growth]
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
@@ -107,6 +109,7 @@ class Explanation:
             ("Memory", [c.text for c in self.memory]),
             ("Event loop", [c.text for c in self.blocked]),
             ("Waits", [c.text for c in self.waits]),
+            ("Costs", [c.text for c in self.costs]),
             ("What changed over the steps", [c.text for c in self.changed]),
             ("Slowest steps", [c.text for c in self.slowest]),
             ("Memory that grows", [c.text for c in self.growth]),
@@ -144,14 +147,19 @@ def explain(
             f"no range is named {step!r}. Pass the name of a range, or leave out the step's name."
         )
     total = int(times.duration.sum())
-    found_waits = [w for w in find_waits(times) if w.ns >= _WAIT * max(total, 1)]
-    waits = [Claim(_wait_text(w, total), w.ns, _table_rows(rows, w.rows)) for w in found_waits]
+    least = max(_WAIT * total, 1 if len(times.rows) else _WAIT_NS)
+    found_waits = [w for w in find_waits(times) if w.ns >= least]
+    waits = [
+        Claim(_wait_text(w, total, by_own_code(times, w.rows)), w.ns, _table_rows(rows, w.rows))
+        for w in found_waits
+    ]
     patterns = [
         finding.to_dict()
         for finding in find_anti_patterns(prof, rows=rows)
         if finding.gain_ns >= _GAIN * max(total, 1)
     ]
     slowest = _slowest(times)
+    costs = find_costs(times, total)
     return Explanation(
         steps=len(times.rows),
         median_step_ns=int(np.median(times.duration)),
@@ -166,7 +174,8 @@ def explain(
         imports=_imports(rows),
         blocked=blocked,
         anti_patterns=patterns,
-        first=_unblock(blocked) or _first(waits, found_waits, patterns, slowest, total),
+        costs=[Claim(c.text, c.ns, _table_rows(rows, c.rows)) for c in costs],
+        first=_unblock(blocked) or _first(waits, found_waits, costs, patterns, slowest, total),
         growth=growth_claims(rows.tree.table),
     )
 
@@ -220,9 +229,9 @@ def _pattern_text(found: dict[str, Any]) -> str:
     return f"{found['name']}: {counted(found['count'], 'event')}, gain about {gain}. {found['message']}"
 
 
-def _wait_text(wait: Wait, total: int) -> str:
+def _wait_text(wait: Wait, total: int, by: str) -> str:
     share = 100 * wait.ns / max(total, 1)
-    text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {counted(len(wait.rows), 'call')}"
+    text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {counted(len(wait.rows), 'call')}{by}"
     return text + (f"; meanwhile {wait.meanwhile}" if wait.meanwhile else "")
 
 
@@ -319,6 +328,7 @@ def _slowest(times: StepTimes) -> list[Claim]:
 def _first(
     claims: list[Claim],
     waits: list[Wait],
+    costs: list[Cost],
     patterns: list[dict[str, Any]],
     slowest: list[Claim],
     total: int,
@@ -336,6 +346,7 @@ def _first(
         )
         for p in patterns
     ]
+    options += [Claim(f"{c.remedy} (up to {_time(c.ns)})", c.ns, []) for c in costs]
     lost = sum(claim.ns for claim in slowest)
     if slowest and lost >= _WAIT * total:
         options.append(Claim(f"Look at the slow steps: {slowest[0].text}", lost, slowest[0].rows))
