@@ -11,6 +11,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TOOLS := $(VENV)/.tools
 INSTALLED := $(VENV)/.installed
 READERS := $(CURDIR)/build/readers
+# $(call step,NAME,PLACE) COMMAND: prints NAME, and at the end what it took. PLACE: its number of the steps of `make test`.
+step = $(PYTHON) tests/tools/step.py "$(1)" $(if $(and $(TOTAL),$(2)),--of $(2)/$(TOTAL)) --
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -27,7 +29,7 @@ $(TOOLS): pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
 	$(BIN)/python -m pip install -q --upgrade "pip>=23.1"
-	$(BIN)/python tests/tools/requirements.py build test demo dev | xargs -d '\n' $(BIN)/pip install -q
+	$(BIN)/python tests/tools/requirements.py build test demo dev | $(call step,install tools) xargs -d '\n' $(BIN)/pip install -q
 	@command -v cmake >/dev/null || $(BIN)/pip install -q "cmake>=3.21"
 	@command -v ninja >/dev/null || $(BIN)/pip install -q ninja
 	@touch $@
@@ -35,7 +37,7 @@ $(TOOLS): pyproject.toml
 # fastprof itself, editable: Python files are used from where they lie, _core is built again when its sources change.
 $(INSTALLED): $(TOOLS) $(NATIVE)
 	@echo "Building fastprof: one to five minutes, then only after changes of its C++ sources."
-	$(BIN)/pip install -q --no-build-isolation --no-deps -C build-dir=build/editable -e .
+	$(call step,build fastprof) $(BIN)/pip install -q --no-build-isolation --no-deps -C build-dir=build/editable -e .
 	@touch $@
 
 install: $(INSTALLED)  ## install fastprof, editable, into .venv
@@ -49,35 +51,36 @@ demo: $(INSTALLED)  ## build, then profile real work and print the result
 
 build: $(TOOLS)  ## build the C++ tests (preset release)
 	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python
-	cmake --build --preset release -j $(JOBS)
+	$(call step,compile the C++ tests,1) cmake --build --preset release -j $(JOBS)
 
 test-cpp: build  ## run the C++ unit and stress tests
-	ctest --preset release -j $(JOBS)
+	$(call step,C++ tests,2) ctest --preset release -j $(JOBS)
 
 test-python: $(INSTALLED)  ## run the Python tests, including those that run compilers
 	status=0; \
-	$(BIN)/python -m pytest -m 'not integrations and not compilers and not nightly' $(SIDE_BY_SIDE) || status=1; \
-	$(BIN)/python -m pytest -m 'not integrations and compilers' $(SIDE_BY_SIDE) || status=1; \
+	$(call step,Python tests,3) $(BIN)/python -m pytest -m 'not integrations and not compilers and not nightly' $(SIDE_BY_SIDE) || status=1; \
+	$(call step,Python tests that compile,4) $(BIN)/python -m pytest -m 'not integrations and compilers' $(SIDE_BY_SIDE) || status=1; \
 	exit $$status
 
 test-integrations: $(INSTALLED)  ## install torch, trace readers and other packages, and run the tests that need them
-	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
+	$(BIN)/python tests/tools/requirements.py integrations \
+	  | $(call step,install packages of the integrations) xargs -d '\n' $(BIN)/pip install -q
 	for version in 11 13_0; do test -d build/cuda$$version || $(BIN)/pip install -q --no-deps \
 	  --target build/cuda$$version -r tests/requirements_cuda$$version.txt || exit 1; done
 	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
-	$(BIN)/python -m pytest -m 'integrations and not nightly' $(SIDE_BY_SIDE)
+	$(call step,integrations) $(BIN)/python -m pytest -m 'integrations and not nightly' $(SIDE_BY_SIDE)
 
 test-nightly: $(INSTALLED)  ## run the longer tables of cases (test-integrations installs what they need)
-	$(BIN)/python -m pytest -m nightly $(SIDE_BY_SIDE)
+	$(call step,longer tables of cases) $(BIN)/python -m pytest -m nightly $(SIDE_BY_SIDE)
 
 test-all: test test-integrations test-nightly  ## run all tests of this machine
 
 test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython of this machine (VERSIONS="3.12 --all": others, all tests)
-	JOBS=$(JOBS) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)
+	JOBS=$(JOBS) $(call step,other interpreters) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)
 
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
-	$(BIN)/python tests/tools/aarch64.py $(AARCH64)
+	$(call step,aarch64) $(BIN)/python tests/tools/aarch64.py $(AARCH64)
 
 test-macos: $(TOOLS)  ## cross-compile the headers and _core for macOS (x86-64, arm64) and link it; installs ziglang, takes many minutes
 	$(BIN)/pip install -q "ziglang>=0.13"
@@ -86,9 +89,12 @@ test-macos: $(TOOLS)  ## cross-compile the headers and _core for macOS (x86-64, 
 metal-check:  ## on a Mac: build and run the Metal profiler, write build/metal_check.json
 	$(PYTHON) tests/metal/metal_check.py
 
+test: TOTAL := 4
 test: test-cpp test-python  ## build and run all tests
 
-check: lint sanitize  ## run linters, type checks, layer rules, sanitizers
+check: $(INSTALLED)  ## run linters, type checks, layer rules, sanitizers
+	$(call step,linters) $(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory sanitize
 
 lint: $(INSTALLED)  ## run the checks without the sanitizers
 	$(BIN)/ruff check .
@@ -103,7 +109,8 @@ format: $(TOOLS)  ## format all C++ and Python sources in place
 
 sanitize: $(TOOLS)  ## run the C++ unit and stress tests under ASan+UBSan, then TSan
 	for preset in asan-ubsan tsan; do \
-	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset -j $(JOBS) || exit 1; \
+	  cmake --preset $$preset && $(call step,compile $$preset) cmake --build --preset $$preset -j $(JOBS) \
+	    && $(call step,C++ tests $$preset) ctest --preset $$preset -j $(JOBS) || exit 1; \
 	done
 
 sanitize-python: $(TOOLS)  ## run the tests of traced calls and tasks under ASan+UBSan (TESTS=path: others, TESTS="--python 3.13"); builds for 15 CPU minutes
