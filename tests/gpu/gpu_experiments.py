@@ -16,87 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpu_clients import CLIENT_CHECKS
+from gpu_traces import BOTH, Result, ours, skip, steps, summary, theirs, trace_of
 from gpu_workloads import Gpu
 from raw_cupti import KINDS, RawClient, nested_calls
 
-from fastprof import ProfilerActivity, profile, record_function, schedule
+from fastprof import profile, record_function, schedule
 
 __all__ = ["EXPERIMENTS"]
-
-BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
-Result = dict[str, Any]
-
-
-def _skip(reason: str) -> Result:
-    return {"faults": [], "facts": {}, "skipped": reason}
-
-
-def trace_of(prof: Any, path: str) -> list[dict[str, Any]]:
-    """Export a profile, ours or torch's, and return the events of the trace."""
-    prof.export_chrome_trace(path)
-    with open(path) as file:
-        events: list[dict[str, Any]] = json.load(file)["traceEvents"]
-    return events
-
-
-def summary(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a trace has of the device: rows by category, kernels without a call, early and unlinked ones."""
-    calls = {
-        e["args"]["correlation"]: e["ts"]
-        for e in reversed(events)
-        if e.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in e.get("args", {})
-    }
-    kernels = [e for e in events if e.get("cat") == "kernel"]
-    ids = [e.get("args", {}).get("correlation") for e in kernels]
-    return {
-        "rows": dict(Counter(e["cat"] for e in events if e.get("cat") and e.get("ph") == "X")),
-        "kernels": len(kernels),
-        "without_call": sum(number not in calls for number in ids),
-        "before_their_call": sum(
-            e["ts"] < calls.get(number, e["ts"]) for e, number in zip(kernels, ids, strict=True)
-        ),
-        "unlinked": sum(not e.get("args", {}).get("External id") for e in kernels),
-    }
-
-
-def _ours(work: Callable[[], None], name: str = "ours.json", **options: Any) -> dict[str, Any]:
-    """Profile `work` with fastprof and summarise the trace."""
-    with profile(activities=BOTH, **options) as prof:
-        with record_function("range"):
-            work()
-    table = prof.event_table
-    found = summary(trace_of(prof, name))
-    outside = 0
-    categories = table.sites.field("category")
-    for row, site in enumerate(table.column("site")):
-        if categories[site] == "kernel":
-            outside += bool(table.start_ns[row] < table.t0_ns or table.end_ns[row] > table.t1_ns)
-    return {
-        **found,
-        "outside": outside,
-        "missing": prof.missing.get("CUDA"),
-        "dropped": dict(table.dropped),
-    }
-
-
-def _theirs(work: Callable[[], None], name: str = "theirs.json") -> dict[str, Any]:
-    import torch.profiler as theirs
-
-    with theirs.profile(
-        activities=[theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
-    ) as prof:
-        with theirs.record_function("range"):
-            work()
-    return summary(trace_of(prof, name))
-
-
-def _steps(gpu: Gpu, count: int) -> Callable[[], None]:
-    def work() -> None:
-        for _ in range(count):
-            gpu.step()
-        gpu.synchronize()
-
-    return work
 
 
 def stamps(gpu: Gpu) -> Result:
@@ -105,7 +32,7 @@ def stamps(gpu: Gpu) -> Result:
     for number in range(20):
         if number in (8, 14):
             time.sleep(0.05 if gpu.is_double else 3.0)
-        profiles.append(_ours(_steps(gpu, 5)))
+        profiles.append(ours(steps(gpu, 5)))
     wanted = 5 * gpu.kernels_of_step
     bad = [
         {key: each[key] for key in ("kernels", "before_their_call", "outside", "without_call", "dropped", "missing")}
@@ -149,10 +76,10 @@ def warm_up_steps(gpu: Gpu) -> Result:
 
 def capture_between(gpu: Gpu) -> Result:
     """A profile, then the capture of a graph, then a profile of its replays."""
-    first = _ours(_steps(gpu, 2))
+    first = ours(steps(gpu, 2))
     replay = gpu.graph()
     if replay is None:
-        return _skip("no graph")
+        return skip("no graph")
 
     def replays() -> None:
         for _ in range(10):
@@ -160,111 +87,12 @@ def capture_between(gpu: Gpu) -> Result:
         gpu.synchronize()
 
     replays()
-    second = _ours(replays)
+    second = ours(replays)
     wanted = 10 * gpu.kernels_of_step
     faults = (
         [] if second["kernels"] >= wanted else [f"{second['kernels']} kernels of at least {wanted}"]
     )
     return {"faults": faults, "facts": {"before": first, "replays": second}}
-
-
-def torch_then_ours(gpu: Gpu) -> Result:
-    """torch.profiler, then fastprof, then the activity API without a subscription, then torch.profiler again."""
-    if gpu.is_double:
-        return _skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = _steps(gpu, 5)
-    facts: dict[str, Any] = {"torch": _theirs(work)}
-    client = RawClient()
-    facts["holder"] = client.holder()
-    facts["ours"] = _ours(work)
-    client.begin(("runtime", "concurrent_kernel"))
-    work()
-    client.flush()
-    client.disable(("runtime", "concurrent_kernel"))
-    facts["raw_without_subscription"] = {
-        **nested_calls(client, client.rows()), "answers": client.answers, "foreign": client.foreign_buffers,
-    }  # fmt: skip
-    facts["torch_again"] = _theirs(work)
-    facts["ours_again"] = _ours(work)
-    return {"faults": [], "facts": facts}
-
-
-def ours_then_torch(gpu: Gpu) -> Result:
-    """fastprof, then torch.profiler twice, then fastprof."""
-    if gpu.is_double:
-        return _skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = _steps(gpu, 5)
-    facts = {
-        "ours": _ours(work),
-        "torch": _theirs(work),
-        "torch_again": _theirs(work),
-        "ours_again": _ours(work),
-    }
-    return {"faults": [], "facts": facts}
-
-
-def ours_around_torch(gpu: Gpu) -> Result:
-    """torch.profiler inside of a fastprof profile, then torch.profiler alone, then fastprof alone."""
-    if gpu.is_double:
-        return _skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = _steps(gpu, 5)
-    inner: dict[str, Any] = {}
-
-    def both() -> None:
-        work()
-        inner.update(_theirs(work))
-        work()
-
-    facts = {
-        "ours": _ours(both),
-        "torch_inside": inner,
-        "torch_after": _theirs(work),
-        "ours_after": _ours(work),
-    }
-    return {"faults": [], "facts": facts}
-
-
-def torch_around_ours(gpu: Gpu) -> Result:
-    """fastprof inside of torch.profiler, then both alone."""
-    if gpu.is_double:
-        return _skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = _steps(gpu, 5)
-    inner: dict[str, Any] = {}
-
-    def both() -> None:
-        work()
-        inner.update(_ours(work))
-        work()
-
-    return {
-        "faults": [],
-        "facts": {"torch": _theirs(both), "ours_inside": inner, "ours_after": _ours(work)},
-    }
-
-
-def other_client_inside(gpu: Gpu) -> Result:
-    """A client that does not subscribe begins and ends inside of our profile: what we have, and what we say."""
-    work = _steps(gpu, 5)
-    client = RawClient()
-
-    def both() -> None:
-        work()
-        client.begin(("runtime", "concurrent_kernel"))
-        work()
-        client.flush()
-        client.disable(("runtime", "concurrent_kernel"))
-        work()
-
-    found = _ours(both)
-    facts = {"ours": found, "raw": dict(Counter(row.kind for row in client.rows())),
-             "foreign_buffers": client.foreign_buffers}  # fmt: skip
-    said = found["missing"] or found["dropped"]
-    lost = found["kernels"] < 15 * gpu.kernels_of_step and not said
-    return {"faults": ["kernels were lost without a word"] if lost else [], "facts": facts}
 
 
 def raw_kinds(gpu: Gpu) -> Result:
@@ -369,12 +197,12 @@ def launch_raw(gpu: Gpu) -> Result:
 
 def finalized(gpu: Gpu) -> Result:
     """fastprof, then cuptiFinalize, then fastprof again."""
-    first = _ours(_steps(gpu, 5))
+    first = ours(steps(gpu, 5))
     finalize = getattr(RawClient().library, "cuptiFinalize", None)
     code = finalize() if finalize is not None else "absent"
     return {
         "faults": [],
-        "facts": {"first": first, "finalize": code, "second": _ours(_steps(gpu, 5))},
+        "facts": {"first": first, "finalize": code, "second": ours(steps(gpu, 5))},
     }
 
 
@@ -382,9 +210,9 @@ def teardown(gpu: Gpu) -> Result:
     """With TEARDOWN_CUPTI=1, a launch after the stop costs what it cost before, and the next profile works."""
     os.environ["TEARDOWN_CUPTI"] = "1"
     before = [_ns_per_launch(gpu) for _ in range(3)]
-    first = _ours(_steps(gpu, 5))
+    first = ours(steps(gpu, 5))
     after = [_ns_per_launch(gpu) for _ in range(3)]
-    second = _ours(_steps(gpu, 5))
+    second = ours(steps(gpu, 5))
     wrong = (
         second["kernels"] != first["kernels"] or second["before_their_call"] or second["missing"]
     )
@@ -397,7 +225,7 @@ def teardown(gpu: Gpu) -> Result:
 def driver_calls(gpu: Gpu) -> Result:
     """Copies and fills by the driver's interface are linked to the range."""
     if gpu.is_double:
-        return _skip("the double has no libcuda")
+        return skip("the double has no libcuda")
     import ctypes
 
     import torch
@@ -415,7 +243,7 @@ def driver_calls(gpu: Gpu) -> Result:
         codes.append(driver.cuMemsetD32Async(address, 7, ctypes.c_size_t(1 << 20), None))
         gpu.synchronize()
 
-    found = _ours(work, "driver.json")
+    found = ours(work, "driver.json")
     with open("driver.json") as file:
         events = json.load(file)["traceEvents"]
     rows = [e for e in events if e.get("cat") in ("gpu_memcpy", "gpu_memset")]
@@ -428,7 +256,7 @@ def driver_calls(gpu: Gpu) -> Result:
 def triton(gpu: Gpu) -> Result:
     """Kernels that Triton launches by the driver's interface are linked to their range."""
     if gpu.is_double:
-        return _skip("the double has no Triton")
+        return skip("the double has no Triton")
     import torch
     import triton_kernel
 
@@ -440,7 +268,7 @@ def triton(gpu: Gpu) -> Result:
             triton_kernel.double(a)
         gpu.synchronize()
 
-    found = _ours(work)
+    found = ours(work)
     faults = [] if found["kernels"] == 20 and not found["unlinked"] else [f"of 20 kernels: {found}"]
     return {"faults": faults, "facts": found}
 
@@ -448,12 +276,12 @@ def triton(gpu: Gpu) -> Result:
 def cupy(gpu: Gpu) -> Result:
     """Work of CuPy is linked to its range."""
     if gpu.is_double:
-        return _skip("the double has no CuPy")
+        return skip("the double has no CuPy")
     import cupy as cp
 
     a = cp.ones(1 << 16)
     float((a + a).sum())
-    found = _ours(lambda: [float((a + a * 2).sum()) for _ in range(5)] and None)
+    found = ours(lambda: [float((a + a * 2).sum()) for _ in range(5)] and None)
     faults = [f"unlinked: {found}"] if found["unlinked"] or not found["kernels"] else []
     return {"faults": faults, "facts": found}
 
@@ -461,7 +289,7 @@ def cupy(gpu: Gpu) -> Result:
 def jax_alone(gpu: Gpu | None) -> Result:
     """JAX without PyTorch: all kernels until the stop are recorded, linked to their range."""
     if gpu is not None:
-        return _skip("the double has no JAX")
+        return skip("the double has no JAX")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
     import jax.numpy as jnp
@@ -480,8 +308,8 @@ def jax_alone(gpu: Gpu | None) -> Result:
         if wait:
             y.block_until_ready()
 
-    waited = _ours(lambda: work(True), "jax.json")
-    unwaited = _ours(lambda: work(False))
+    waited = ours(lambda: work(True), "jax.json")
+    unwaited = ours(lambda: work(False))
     faults = []
     if not waited["kernels"] or waited["unlinked"]:
         faults.append(f"{waited['unlinked']} of {waited['kernels']} kernels are linked to no range")
@@ -499,7 +327,7 @@ def jax_alone(gpu: Gpu | None) -> Result:
 def events_fallback(gpu: Gpu) -> Result:
     """Where CUPTI is held by another client, ranges are timed by CUDA events."""
     if gpu.is_double:
-        return _skip("the double has no events")
+        return skip("the double has no events")
     os.environ["CUDA_INJECTION64_PATH"] = "none"  # as if Nsight held CUPTI: no sharing
     client = RawClient()
     client.subscribe()
@@ -525,7 +353,7 @@ def sync_events(gpu: Gpu) -> Result:
     """Waits of streams and events are rows."""
     from fastprof import _ExperimentalConfig
 
-    found = _ours(
+    found = ours(
         lambda: gpu.on_streams(2), "sync.json",
         experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),
     )  # fmt: skip
@@ -534,7 +362,7 @@ def sync_events(gpu: Gpu) -> Result:
 
 def device_memory(gpu: Gpu) -> Result:
     """profile_memory with CUPTI's kinds for memory."""
-    found = _ours(lambda: gpu.copies() and None, "memory.json", profile_memory=True)
+    found = ours(lambda: gpu.copies() and None, "memory.json", profile_memory=True)
     return {"faults": [found["missing"]] if found["missing"] else [], "facts": found}
 
 
@@ -555,7 +383,7 @@ def eight_threads(gpu: Gpu) -> Result:
             thread.join()
         gpu.synchronize()
 
-    found = _ours(work, "threads.json")
+    found = ours(work, "threads.json")
     faults = [] if found["kernels"] == 8 * count else [f"{found['kernels']} kernels of {8 * count}"]
     if found["unlinked"] or found["before_their_call"] or found["outside"]:
         faults.append(f"wrongly linked or placed: {found}")
@@ -565,7 +393,7 @@ def eight_threads(gpu: Gpu) -> Result:
 def traces(gpu: Gpu) -> Result:
     """The same program's trace by both profilers, to compare their fields; written to $FASTPROF_GPU_OUT."""
     if gpu.is_double:
-        return _skip("the double has no torch.profiler")
+        return skip("the double has no torch.profiler")
     warnings.simplefilter("ignore")
     import torch
 
@@ -593,9 +421,9 @@ def traces(gpu: Gpu) -> Result:
 
     work()
     facts: dict[str, Any] = {"nccl": group}
-    facts["ours"] = _ours(work, "fastprof_trace.json", record_shapes=True)
-    facts["torch_first"] = _theirs(work)
-    facts["torch"] = _theirs(work, "torch_trace.json")
+    facts["ours"] = ours(work, "fastprof_trace.json", record_shapes=True)
+    facts["torch_first"] = theirs(work)
+    facts["torch"] = theirs(work, "torch_trace.json")
     out = os.environ.get("FASTPROF_GPU_OUT")
     for name in ("fastprof_trace.json", "torch_trace.json"):
         if out:
@@ -616,11 +444,10 @@ def _one_rank() -> bool:
     return True
 
 
-EXPERIMENTS: dict[str, Callable[[Any], Result]] = {
+EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | {
     check.__name__: check
     for check in (
-        stamps, warm_up_steps, capture_between, torch_then_ours, ours_then_torch, ours_around_torch,
-        torch_around_ours, other_client_inside, raw_kinds, raw_chosen_calls, launch_raw,
+        stamps, warm_up_steps, capture_between, raw_kinds, raw_chosen_calls, launch_raw,
         finalized, teardown, driver_calls,
         triton, cupy, jax_alone, events_fallback, sync_events, device_memory, eight_threads, traces,
     )

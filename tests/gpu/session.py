@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Check fastprof on a machine with an NVIDIA GPU, beside torch.profiler, in one command: `make gpu-check`.
 

@@ -67,4 +67,4 @@ def test_a_stage_whose_marker_selects_no_test_fails(tmp_path: Path) -> None:
         (TESTS.parent / "Makefile").read_text().split("\ntest-integrations:")[1].split("\n\n")[0]
     )
     # A recipe's line fails with its last command: nothing may follow pytest and hide its status.
-    assert recipe.endswith("-m pytest -m integrations $(SIDE_BY_SIDE)")
+    assert recipe.endswith("-m pytest -m 'integrations and not nightly' $(SIDE_BY_SIDE)")

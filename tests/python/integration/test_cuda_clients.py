@@ -125,9 +125,9 @@ def ready(p):
 with profile(activities=both, schedule=fastprof.schedule(wait=1, warmup=1, active=1, repeat=2),
              on_trace_ready=ready) as prof:
     for step in range(6):
-        active = gpu.fake_is_enabled(10)
+        active = gpu.fake_enabled_kinds() > 0
         launch(f"step{step} {active}".encode())
         prof.step()
-print(json.dumps([found, gpu.fake_is_enabled(10)]))
+print(json.dumps([found, gpu.fake_enabled_kinds()]))
 """, tmp_path)  # fmt: skip
-    assert found == [[["step2 1"], ["step5 1"]], 0]
+    assert found == [[["step2 True"], ["step5 True"]], 0]
