@@ -66,14 +66,16 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     uint64_t closed = end;
     if (!finished) {
       // A range that was never left ends with the range around it. A function that began it may
-      // have returned before, so calls do not end it.
-      closed = nests ? walk.closing_end(
-                           begin,
-                           [&](int32_t around) {
-                             return sites[capture.site[static_cast<size_t>(around)]].category !=
-                                    "python_function";
-                           })
-                     : kOpenEnd<uint64_t>;
+      // have returned before, so calls do not end it. A task goes on after what it began in.
+      const bool is_task = (sites[capture.site[row]].mask & category::task) != 0;
+      closed = nests && !is_task
+                   ? walk.closing_end(
+                         begin,
+                         [&](int32_t around) {
+                           return sites[capture.site[static_cast<size_t>(around)]].category !=
+                                  "python_function";
+                         })
+                   : kOpenEnd<uint64_t>;
       end = std::min(closed, snapshot.t1);
     }
     capture.parent[row] = on_device ? kNoParent
