@@ -22,10 +22,11 @@ from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.patterns import find_anti_patterns
 from fastprof.analysis.steps import StepTimes
 from fastprof.analysis.wait_kinds import KINDS
-from fastprof.analysis.waits import Wait, find_waits, meanwhile
+from fastprof.analysis.waits import Wait, find_waits, meanwhile, things_awaited
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
+from fastprof.model.blocking_calls import awaited
 from fastprof.model.call_origins import call_origins
 
 __all__ = ["Claim", "Explanation", "explain"]
@@ -232,6 +233,7 @@ def _pattern_text(found: dict[str, Any]) -> str:
 def _wait_text(wait: Wait, total: int, by: str) -> str:
     share = 100 * wait.ns / max(total, 1)
     text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {counted(len(wait.rows), 'call')}{by}"
+    text += f", for {wait.things}" if wait.things else ""
     return text + (f"; meanwhile {wait.meanwhile}" if wait.meanwhile else "")
 
 
@@ -240,16 +242,29 @@ def _own_times(rows: NamedRows, step: str | None) -> StepTimes:
 
 
 def _where(times: StepTimes, total: int) -> list[Claim]:
+    """Return the names with the most self time; calls that wait for a thread or for events come last, in one claim."""
     sums = times.self_ns.sum(axis=0)
+    names = times.events.names
+    waits = [bool(awaited(names[code])) for code in times.names.tolist()]
     claims = []
-    for column, code in enumerate(times.names[:_SHOWN_NAMES].tolist()):
+    for column in [n for n, wait in enumerate(waits) if not wait][:_SHOWN_NAMES]:
+        code = int(times.names[column])
         events = times.events_of(code)
         share = 100 * sums[column] / max(total, 1)
         if share < _SHOWN_PERCENT:
             break
-        name, calls = times.events.names[code], counted(len(events), "call")
-        text = f"{share:5.1f} %  {_time(sums[column]):>10}  {name}  ({calls})"
+        calls = counted(len(events), "call")
+        text = f"{share:5.1f} %  {_time(sums[column]):>10}  {names[code]}  ({calls})"
         claims.append(Claim(text, int(sums[column]), _table_rows(times.events, events)))
+    waited = int(sums[np.array(waits, np.bool_)].sum()) if waits else 0
+    if waited >= _SHOWN_PERCENT / 100 * max(total, 1):
+        codes = times.names[np.array(waits, np.bool_)]
+        events = np.flatnonzero((times.step_of >= 0) & np.isin(times.events.name_id, codes))
+        events = times.events.outermost(events)
+        text = f"{100 * waited / max(total, 1):5.1f} %  {_time(waited):>10}  waiting for "
+        text += things_awaited(times, events)
+        events = events[np.argsort(times.events.start[events] - times.events.end[events])]
+        claims.append(Claim(text, waited, _table_rows(times.events, events)))
     rest = int(times.unmeasured_ns.sum())
     if rest > _WAIT * max(total, 1):
         share = 100 * rest / total

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_patterns import SYNC_CALL
+from fastprof.model.blocking_calls import FOR_A_THREAD
 
 __all__ = ["ANOTHER_THREAD", "KINDS", "WaitKind", "kinds_of_rows"]
 
@@ -78,12 +79,7 @@ KINDS = (
     WaitKind(
         ANOTHER_THREAD,
         {
-            _CALL: re.compile(
-                r"\b(acquire|__enter__)\b.*_thread\.R?lock|_thread\.R?Lock|"
-                r"(^|[/\\])threading\.py\(\d+\): (wait|join|acquire|__enter__)$|"
-                r"(^|[/\\])queue\.py\(\d+\): (get|put)$|futures[/\\]_base\.py\(\d+\): result$",
-                re.I,
-            ),
+            _CALL: FOR_A_THREAD,
             _RANGE: re.compile(
                 r"\b(acquire|wait for) (the )?lock\b|pthread_(mutex_lock|cond_wait)|"
                 r"\b(acquire|__enter__)\b.*_thread\.R?lock",
