@@ -16,6 +16,7 @@ import numpy as np
 from fastprof.analysis.blocked_loop import Blocked, blocked_loops
 from fastprof.analysis.breakdown import Share, by_category, by_module
 from fastprof.analysis.costs import Cost, by_own_code, find_costs
+from fastprof.analysis.device_use import DeviceUse, device_uses
 from fastprof.analysis.evaluation import table_of
 from fastprof.analysis.memory_claims import MemoryClaim, growth_claims, memory_claims
 from fastprof.analysis.named_rows import NamedRows
@@ -42,6 +43,7 @@ _WAIT_NS = 2_000_000  # least time of a wait that is claimed of a recording with
 _IMPORTS, _IMPORTS_NS = 0.02, 5_000_000
 # Time of imports, and its ratio to that of the program, from which they are a finding.
 _SLOW_IMPORTS, _SLOW_IMPORTS_NS = 0.5, 200_000_000
+_IDLE = 0.2  # share of its time from which a device's idleness is a finding
 _GAIN = 0.01  # share of the steps' time from which an anti-pattern's gain is claimed
 
 
@@ -74,6 +76,8 @@ class Explanation:
     growth: list[MemoryClaim] = field(default_factory=list)
     blocked: list[Claim] = field(default_factory=list)
     costs: list[Claim] = field(default_factory=list)
+    devices: list[Claim] = field(default_factory=list)
+    idle_devices: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; "findings": the texts of findings()."""
@@ -81,7 +85,7 @@ class Explanation:
 
     def findings(self) -> list[tuple[str, list[int]]]:
         """Return (sentence, table rows) of what is unusual: a blocked event loop, waits, costs, changes, ..."""
-        first = sorted((*self.waits, *self.costs), key=lambda claim: -claim.ns)
+        first = sorted((*self.waits, *self.costs, *self.idle_devices), key=lambda claim: -claim.ns)
         found = [(c.text, c.rows) for c in (*self.blocked, *first, *self.changed, *self.slowest)]
         found += [(c.text, c.rows) for c in self.growth]
         found += [
@@ -108,6 +112,7 @@ class Explanation:
             ("By category (self time)", [c.text for c in self.categories]),
             ("Imports", [c.text for c in self.imports]),
             ("Memory", [c.text for c in self.memory]),
+            ("Devices", [c.text for c in self.devices]),
             ("Event loop", [c.text for c in self.blocked]),
             ("Waits", [c.text for c in self.waits]),
             ("Costs", [c.text for c in self.costs]),
@@ -160,6 +165,8 @@ def explain(
         if finding.gain_ns >= _GAIN * max(total, 1)
     ]
     slowest = _slowest(times)
+    devices = device_uses(rows.table, times.start, times.end)
+    idle = [claim for use in devices for claim in _idle(use)]
     costs = find_costs(times, total)
     return Explanation(
         steps=len(times.rows),
@@ -176,9 +183,25 @@ def explain(
         blocked=blocked,
         anti_patterns=patterns,
         costs=[Claim(c.text, c.ns, _table_rows(rows, c.rows)) for c in costs],
-        first=_unblock(blocked) or _first(waits, found_waits, costs, patterns, slowest, total),
+        devices=[Claim(t, use.busy_ns, use.rows) for use in devices for t in use.texts()],
+        idle_devices=[Claim(text, ns, claimed) for text, _, ns, claimed in idle],
+        first=_unblock(blocked)
+        or _first(waits, found_waits, costs, patterns, slowest, total, _remedies(idle)),
         growth=growth_claims(rows.tree.table),
     )
+
+
+def _idle(use: DeviceUse) -> list[tuple[str, str, int, list[int]]]:
+    """Return (sentence, remedy, ns, rows) of the main reason why a device was idle; [] if it hardly was."""
+    if not use.idle or use.span_ns - use.busy_ns < _IDLE * use.span_ns:
+        return []
+    reason, remedy, ns = use.idle[0]
+    text = f"device {use.device} was idle {_time(ns)} ({100 * ns / use.span_ns:.1f} %) because {reason}"
+    return [(text, remedy, ns, use.rows)]
+
+
+def _remedies(idle: list[tuple[str, str, int, list[int]]]) -> list[Claim]:
+    return [Claim(f"{remedy} ({text})", ns, rows) for text, remedy, ns, rows in idle]
 
 
 def _blocked(rows: NamedRows) -> list[Claim]:
@@ -347,6 +370,7 @@ def _first(
     patterns: list[dict[str, Any]],
     slowest: list[Claim],
     total: int,
+    of_devices: list[Claim],
 ) -> Claim | None:
     """Return the remedy that saves the most time; None without any."""
     options = [
@@ -362,6 +386,7 @@ def _first(
         for p in patterns
     ]
     options += [Claim(f"{c.remedy} (up to {_time(c.ns)})", c.ns, []) for c in costs]
+    options += of_devices
     lost = sum(claim.ns for claim in slowest)
     if slowest and lost >= _WAIT * total:
         options.append(Claim(f"Look at the slow steps: {slowest[0].text}", lost, slowest[0].rows))

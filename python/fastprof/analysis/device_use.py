@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How steps use the devices: how long each was idle and why, and which kernels took its time. On columns; any thread.
+
+A device is idle between two works while no other work of it runs. The reason is found at the begin of such a gap: work
+that was launched before the gap waited on the device; otherwise the host launched too late, because it was in a call
+that waits for the device, because it waited for a data loader, or because launching takes longer than the work.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.analysis.device_queue import device_queue
+from fastprof.analysis.intervals import union_of
+from fastprof.base.formatting import counted, format_time
+from fastprof.model.table import EventTable
+
+__all__ = ["DeviceUse", "device_uses"]
+
+Array: TypeAlias = NDArray[Any]
+
+_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+# Calls that return when the device has finished. Copies to pageable memory wait as well, in this call of the runtime.
+_SYNCHRONIZING = (
+    "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize", "cuStreamSynchronize",
+    "cuEventSynchronize", "hipDeviceSynchronize", "hipStreamSynchronize", "hipEventSynchronize",
+)  # fmt: skip
+_LOADER = "enumerate(DataLoader)#"
+_SMALL_NS = 5_000  # duration below which the launch of a kernel takes longer than the kernel
+_SHOWN_KERNELS = 3
+_LAUNCH, _SYNC, _LOAD, _QUEUED = range(4)
+_REASONS = (
+    "the host launched too late",
+    "the host had waited for the device",
+    "the host waited for the data loader",
+    "work waited on the device",
+)
+_REMEDIES = (
+    "Launch less often: join small kernels by torch.compile or a CUDA graph",
+    "Avoid reading results on the host in the loop, as .item(), print() and copies to the CPU do",
+    "Load data faster: more workers, pin_memory=True, prefetching",
+    "Use fewer dependencies between streams",
+)
+
+
+class DeviceUse(NamedTuple):
+    """Use of one device.
+
+    span_ns, busy_ns: the time looked at, and the part with work. idle: (reason, remedy, ns), longest first. kernels:
+    (name, ns, count), longest first. small: number of kernels shorter than 5 us. count: of kernels. rows: table rows
+    of the works that ended the longest gaps.
+    """
+
+    device: int
+    span_ns: int
+    busy_ns: int
+    idle: list[tuple[str, str, int]]
+    kernels: list[tuple[str, int, int]]
+    small: int
+    count: int
+    rows: list[int]
+
+    def texts(self) -> list[str]:
+        """Return sentences for people: the idle time with its reasons, the kernels, the small ones."""
+        idle_ns = self.span_ns - self.busy_ns
+        text = f"device {self.device} was idle {_percent(idle_ns, self.span_ns)} of {_time(self.span_ns)}"
+        parts = [
+            f"{_percent(ns, self.span_ns)} {reason}"
+            for reason, _, ns in self.idle
+            if ns > 0.01 * self.span_ns
+        ]
+        lines = [text + (": " + ", ".join(parts) if parts else "")]
+        for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
+            lines.append(
+                f"{_percent(ns, max(self.busy_ns, 1)):>7} {_time(ns):>10}  {name}  ({counted(count, 'kernel')})"
+            )
+        if 2 * self.small > self.count:
+            lines.append(
+                f"{self.small} of {counted(self.count, 'kernel')} take less than {_time(_SMALL_NS)}"
+            )
+        return lines
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / max(whole, 1):.1f} %"
+
+
+def _time(ns: float) -> str:
+    return format_time(ns / 1000)
+
+
+def device_uses(table: EventTable, start: Array, end: Array) -> list[DeviceUse]:
+    """Return the use of each device between the first of `start` and the last of `end` (int64 ns), by device.
+
+    Looks at the time from the first to the last work in there, so that neither the set-up before nor what follows
+    counts as idle. Work of all streams counts together.
+    """
+    categories = np.array([name in _WORK for name in table.sites.field("category")], np.bool_)
+    if not categories.any() or not len(start):
+        return []
+    work = np.flatnonzero(categories[table.column("site")])
+    inside = (table.start_ns[work] < end.max()) & (table.end_ns[work] > start.min())
+    work = work[inside]
+    devices = table.column("device_index")[work]
+    found = [_use_of(table, int(each), work[devices == each]) for each in np.unique(devices)]
+    return [use for use in found if use is not None]
+
+
+def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
+    starts, ends = union_of(table.start_ns[work], table.end_ns[work])
+    if not len(starts):
+        return None
+    gap_begin, gap_end = ends[:-1], starts[1:]
+    length = gap_end - gap_begin
+    reason = _reasons(table, gap_begin, gap_end)
+    by_reason = np.bincount(reason, length, minlength=len(_REASONS)).astype(np.int64)
+    order = np.argsort(-by_reason, kind="stable")
+    longest = np.argsort(-length, kind="stable")[:5]
+    in_order = work[np.argsort(table.start_ns[work], kind="stable")]
+    ended_by = np.searchsorted(table.start_ns[in_order], gap_end[longest])
+    site = table.column("site")[work]
+    kernels = work[np.array([c == "kernel" for c in table.sites.field("category")], np.bool_)[site]]
+    duration = table.end_ns[kernels] - table.start_ns[kernels]
+    return DeviceUse(
+        device,
+        int(ends[-1] - starts[0]),
+        int((ends - starts).sum()),
+        [
+            (_REASONS[i], _REMEDIES[i], int(by_reason[i]))
+            for i in order.tolist()
+            if by_reason[i] > 0
+        ],
+        _by_name(table, kernels, duration),
+        int((duration < _SMALL_NS).sum()),
+        len(kernels),
+        in_order[ended_by].tolist(),
+    )
+
+
+def _by_name(table: EventTable, kernels: Array, duration: Array) -> list[tuple[str, int, int]]:
+    sites, code = np.unique(table.column("site")[kernels], return_inverse=True)
+    total = np.bincount(code.reshape(-1), duration, minlength=len(sites))
+    count = np.bincount(code.reshape(-1), minlength=len(sites))
+    found: dict[str, tuple[int, int]] = {}
+    for site, ns, number in zip(sites.tolist(), total.tolist(), count.tolist(), strict=True):
+        name = table.sites.names[site]  # one site for each device
+        before = found.get(name, (0, 0))
+        found[name] = (before[0] + int(ns), before[1] + number)
+    return sorted(((n, ns, c) for n, (ns, c) in found.items()), key=lambda each: -each[1])
+
+
+def _reasons(table: EventTable, begin: Array, end: Array) -> Array:
+    """Return the reason of each gap, as an index into _REASONS."""
+    queued = device_queue(table).depth_at(begin) > 0
+    loading = _covering(table, begin, end, lambda name: name.startswith(_LOADER))
+    waiting = _covering(table, begin, end, lambda name: name.startswith(_SYNCHRONIZING))
+    found: Array = np.where(waiting, _SYNC, _LAUNCH)
+    found = np.where(loading, _LOAD, found)
+    return np.where(queued, _QUEUED, found)
+
+
+def _covering(table: EventTable, begin: Array, end: Array, wanted: Any) -> Array:
+    """Return a mask of the gaps in which, or at whose begin, a row with such a name was running."""
+    of_site = np.array([wanted(name) for name in table.sites.names], np.bool_)
+    rows = np.flatnonzero(of_site[table.column("site")])
+    if not len(rows):
+        return np.zeros(len(begin), np.bool_)
+    starts, ends = union_of(table.start_ns[rows], table.end_ns[rows])
+    at = np.searchsorted(ends, begin, side="right")  # the first that ends after the begin
+    inside = at < len(starts)
+    found: Array = inside & (starts[np.minimum(at, len(starts) - 1)] < end)
+    return found

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a device was idle, on hand-written tables: late launches, waits, a loader, other work on the device."""
+
+from __future__ import annotations
+
+import fastprof
+from fastprof.analysis import explain
+
+US = 1000
+# name, category, start, end in us, number of the op that launched it; device work has the op's number as its link
+Row = tuple[str, str, int, int, int]
+
+
+def table_of(rows: list[Row]) -> fastprof.EventTable:
+    sites = [
+        fastprof.Site(name, category=category)
+        for name, category in dict.fromkeys((row[0], row[1]) for row in rows)
+    ]
+    names = [site.name for site in sites]
+    on_device = [row[1] == "kernel" for row in rows]
+    return fastprof.EventTable(
+        {
+            "start_ns": [row[2] * US for row in rows],
+            "end_ns": [row[3] * US for row in rows],
+            "site": [names.index(row[0]) for row in rows],
+            "track": [int(device) for device in on_device],
+            "linked_correlation_id": [row[4] for row in rows],
+            "device_index": [0 if device else -1 for device in on_device],
+            "device_type": [int(device) for device in on_device],
+        },
+        sites=sites,
+        tracks=[fastprof.Track(1, name="main"), fastprof.Track(2, name="stream 7")],
+    )
+
+
+def idle_of(rows: list[Row]) -> tuple[str, list[str]]:
+    found = explain(table_of(rows))
+    return found.devices[0].text, [claim.text for claim in found.idle_devices]
+
+
+def launched(count: int, period: int, length: int, lead: int = 10) -> list[Row]:
+    """Kernels of `length` us every `period` us, each launched `lead` us before it starts."""
+    rows: list[Row] = [("main", "user_annotation", 0, count * period + 100, 0)]
+    for n in range(count):
+        at = 50 + n * period
+        rows.append(("cudaLaunchKernel", "cuda_runtime", at - lead, at - lead + 5, n + 1))
+        rows.append(("gemm", "kernel", at, at + length, n + 1))
+    return rows
+
+
+def test_launching_slower_than_the_device_works() -> None:
+    text, idle = idle_of(launched(10, 100, 40))  # 9 gaps of 60 us in 940 us
+    assert text == "device 0 was idle 57.4 % of 940.000us: 57.4 % the host launched too late"
+    assert idle == ["device 0 was idle 540.000us (57.4 %) because the host launched too late"]
+
+
+def test_a_device_that_is_kept_busy_is_no_finding() -> None:
+    text, idle = idle_of(launched(10, 100, 99, lead=60))
+    assert text.startswith("device 0 was idle 0.9 % of 999.000us") and idle == []
+
+
+def test_the_host_had_waited_for_the_device() -> None:
+    rows = launched(10, 100, 40)
+    rows += [
+        ("cudaStreamSynchronize", "cuda_runtime", 60 + n * 100, 95 + n * 100, 0) for n in range(10)
+    ]
+    assert idle_of(rows)[1] == [
+        "device 0 was idle 540.000us (57.4 %) because the host had waited for the device"
+    ]
+
+
+def test_the_host_waited_for_the_loader() -> None:
+    rows = launched(10, 100, 40)
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    rows += [(name, "user_annotation", 92 + n * 100, 130 + n * 100, 0) for n in range(9)]
+    found = explain(table_of(rows))
+    assert [c.text for c in found.idle_devices] == [
+        "device 0 was idle 540.000us (57.4 %) because the host waited for the data loader"
+    ]
+
+
+def test_work_that_was_launched_in_time_waited_on_the_device() -> None:
+    # The next kernel is launched while one runs.
+    _, idle = idle_of(launched(10, 100, 40, lead=90))
+    assert idle == ["device 0 was idle 540.000us (57.4 %) because work waited on the device"]
+
+
+def test_kernels_by_their_share_and_small_ones() -> None:
+    rows = launched(4, 100, 2)
+    found = [claim.text for claim in explain(table_of(rows)).devices]
+    assert found[1].split() == ["100.0", "%", "8.000us", "gemm", "(4", "kernels)"]
+    assert found[2] == "4 of 4 kernels take less than 5.000us"
