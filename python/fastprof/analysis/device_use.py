@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fastprof.analysis.device_queue import device_queue
 from fastprof.analysis.intervals import union_of
 from fastprof.base.formatting import counted, format_time
+from fastprof.base.visible_text import shortened
 from fastprof.model.table import EventTable
 
 __all__ = ["DeviceUse", "device_uses"]
@@ -30,7 +31,7 @@ _SYNCHRONIZING = (
 )  # fmt: skip
 _LOADER = "enumerate(DataLoader)#"
 _SMALL_NS = 5_000  # duration below which the launch of a kernel takes longer than the kernel
-_SHOWN_KERNELS = 3
+_SHOWN_KERNELS, _NAME = 3, 90  # kernels, characters of a name
 _LAUNCH, _SYNC, _LOAD, _QUEUED = range(4)
 _REASONS = (
     "the host launched too late",
@@ -75,7 +76,7 @@ class DeviceUse(NamedTuple):
         lines = [text + (": " + ", ".join(parts) if parts else "")]
         for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
             lines.append(
-                f"{_percent(ns, max(self.busy_ns, 1)):>7} {_time(ns):>10}  {name}  ({counted(count, 'kernel')})"
+                f"{_percent(ns, max(self.busy_ns, 1)):>7} {_time(ns):>10}  {shortened(name, _NAME)}  ({counted(count, 'kernel')})"
             )
         if 2 * self.small > self.count:
             lines.append(
