@@ -75,9 +75,8 @@ class DeviceUse(NamedTuple):
         ]
         lines = [text + (": " + ", ".join(parts) if parts else "")]
         for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
-            lines.append(
-                f"{_percent(ns, max(self.busy_ns, 1)):>7} {_time(ns):>10}  {shortened(name, _NAME)}  ({counted(count, 'kernel')})"
-            )
+            shown = f"{shortened(name, _NAME)}  ({counted(count, 'kernel')})"
+            lines.append(f"{_percent(ns, self.busy_ns):>7} {_time(ns):>10}  {shown}")
         if 2 * self.small > self.count:
             lines.append(
                 f"{self.small} of {counted(self.count, 'kernel')} take less than {_time(_SMALL_NS)}"
