@@ -51,8 +51,8 @@ class DeviceUse(NamedTuple):
     """Use of one device.
 
     span_ns, busy_ns: the time looked at, and the part with work. idle: (reason, remedy, ns), longest first. kernels:
-    (name, ns, count), longest first. small: number of kernels shorter than 5 us. count: of kernels. rows: table rows
-    of the works that ended the longest gaps.
+    (name, ns, count), longest first. small: number of kernels shorter than 5 us. kernel_count: of all
+    kernels. rows: table rows of the works that ended the longest gaps.
     """
 
     device: int
@@ -61,7 +61,7 @@ class DeviceUse(NamedTuple):
     idle: list[tuple[str, str, int]]
     kernels: list[tuple[str, int, int]]
     small: int
-    count: int
+    kernel_count: int
     rows: list[int]
 
     def texts(self) -> list[str]:
@@ -77,9 +77,9 @@ class DeviceUse(NamedTuple):
         for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
             shown = f"{shortened(name, _NAME)}  ({counted(count, 'kernel')})"
             lines.append(f"{_percent(ns, self.busy_ns):>7} {_time(ns):>10}  {shown}")
-        if 2 * self.small > self.count:
+        if 2 * self.small > self.kernel_count:
             lines.append(
-                f"{self.small} of {counted(self.count, 'kernel')} take less than {_time(_SMALL_NS)}"
+                f"{self.small} of {counted(self.kernel_count, 'kernel')} take less than {_time(_SMALL_NS)}"
             )
         return lines
 

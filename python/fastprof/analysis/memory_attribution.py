@@ -16,7 +16,7 @@ from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Si
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 from fastprof.model.tree import EventTree, nest_intervals, nesting_rows
 
-__all__ = ["RULES", "attribute_memory", "with_parents"]
+__all__ = ["RULES", "attribute_memory"]
 
 Array: TypeAlias = NDArray[Any]
 RULES = ("innermost", "interval")

@@ -64,7 +64,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
     lines.append(ruler)
     lines += layout.footers()
     if left_out:
-        lines.append(f"Left out for want of width: {', '.join(left_out)}")
+        lines.append(f"Not shown: {', '.join(left_out)}")
     if options.max_width is not None:
         lines = [line.rstrip() for line in lines]
     return "\n".join(lines) + "\n"

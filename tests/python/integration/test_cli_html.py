@@ -72,7 +72,7 @@ def test_a_run_writes_a_page(folder: Path, options: list[str], expected: set[str
     assert "work" in data.names() and data.head["title"] == "s.py"
     assert data.head["facts"]["Python"] and data.head["facts"]["processor"]
     embedded = data.text("sources")
-    named = "--calls" in options or "--with-stack" in options
+    named = "--no-source" not in options  # calls are recorded by default
     assert (embedded is not None and str(folder / "s.py") in embedded) == named
 
 
@@ -104,7 +104,7 @@ def test_it_is_opened_in_the_browser(folder: Path) -> None:
 
 
 def test_a_report_of_a_file(folder: Path) -> None:
-    assert fastprof_(folder, "run", "-o", "t.trace.json", "s.py").returncode == 0
+    assert fastprof_(folder, "run", "--no-calls", "-o", "t.trace.json", "s.py").returncode == 0
     for words in (["t.trace.json", "--html"], ["--html", "t.trace.json"]):
         result = fastprof_(folder, "report", *words)
         assert result.returncode == 0, result.stderr

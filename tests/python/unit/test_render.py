@@ -227,7 +227,7 @@ def test_columns_that_do_not_fit_are_named_below() -> None:
     text = wide_list().table(max_width=60)
     lines = text.splitlines()
     assert len(whole[0]) > 60 and max(map(len, lines[:-2])) <= 60
-    assert lines[-1].startswith("Left out for want of width: ")
+    assert lines[-1].startswith("Not shown: ")
     left_out = lines[-1].partition(": ")[2].split(", ")
     shown = " ".join(lines[1:4])
     assert "Name" in shown and not set(left_out) & {"Name", "# of Calls"}
@@ -327,7 +327,7 @@ def test_times_of_columns_are_in_us() -> None:
 )  # fmt: skip
 def test_the_column_that_rows_are_sorted_by_stays_longest(key: str, header: str) -> None:
     lines = wide_list().table(max_width=50, sort_by=key).splitlines()
-    left_out = lines[-1].removeprefix("Left out for want of width: ").split(", ")
+    left_out = lines[-1].removeprefix("Not shown: ").split(", ")
     assert header not in left_out and len(left_out) >= 5
 
 
