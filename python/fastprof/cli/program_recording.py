@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastprof.cli.outcome import patient_with_ctrl_c
 from fastprof.cli.program_call import ProgramCall
-from fastprof.cli.script import Program, leave_as, wait_for_threads
+from fastprof.cli.script import Program, end_threads, leave_as
 
 __all__ = ["record_program"]
 
@@ -21,7 +24,8 @@ def record_program(
 
     what: what report() does, for the message at Ctrl-C ("writing the trace"). report: called with the program's
     exception or None, after the stop, in the process that started the program only. Returns the result of report()
-    if the program ended without an exception; else raises the program's exception.
+    if the program ended without an exception; else raises the program's exception. If SIGTERM ends the program,
+    report() is called as well.
     """
     from fastprof import record_function
 
@@ -36,16 +40,23 @@ def record_program(
     profiler.start()
     whole = record_function(call.label)
     whole.__enter__()
+
+    def terminated() -> None:
+        profiler.stop()
+        report(None)
+
     try:
-        try:
-            program.run()
-        finally:
-            wait_for_threads()
+        with _before_sigterm_kills(terminated):
+            try:
+                program.run()
+            finally:
+                if os.getpid() == pid:
+                    whole.__exit__(None, None, None)  # waiting for threads is not the script's time
+                end_threads()
     except BaseException as error:
         raised = error
     if os.getpid() == pid:  # a forked child reports nothing: the parent does
         with patient_with_ctrl_c(what):
-            whole.__exit__(None, None, None)
             profiler.stop()
             failed = report(raised)
         if raised is None:
@@ -53,3 +64,36 @@ def record_program(
     if raised is not None:
         leave_as(raised)
     return 0
+
+
+@contextmanager
+def _before_sigterm_kills(action: Callable[[], None]) -> Iterator[None]:
+    """Run an action before SIGTERM kills this process, during the block. A second SIGTERM kills at once.
+
+    No effect if SIGTERM is handled or ignored, if the program handles it, in forked children, and outside of the main
+    thread. Nothing is unwound: the program's `finally` blocks do not run, as without this.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+
+    def on_signal(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        try:
+            action()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def forget() -> None:
+        if signal.getsignal(signal.SIGTERM) is on_signal:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=forget)
+    signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        forget()

@@ -19,7 +19,7 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.cli.program_call import ProgramCall
 
-__all__ = ["Program", "leave_as", "wait_for_threads"]
+__all__ = ["Program", "end_threads", "leave_as"]
 
 
 class Program:
@@ -123,8 +123,16 @@ class Program:
         return spec, code
 
 
-def wait_for_threads() -> None:
-    """Join the non-daemon threads, for which the interpreter would wait at exit."""
+def end_threads() -> None:
+    """End the program's threads as the interpreter does at exit, before atexit functions run.
+
+    Calls the functions that threading runs then, the last registered first: they end the workers of thread and
+    process pools, which nobody may have shut down. Then joins the non-daemon threads. The interpreter finds nothing
+    left to do. Main thread only.
+    """
+    at_exit: list[Callable[[], object]] = getattr(threading, "_threading_atexits", [])
+    while at_exit:
+        at_exit.pop()()
     current = threading.current_thread()
     while True:
         left = [t for t in threading.enumerate() if t is not current and not t.daemon]

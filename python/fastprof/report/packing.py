@@ -67,8 +67,16 @@ class Block:
     def _add(self, entry: dict[str, Any], values: Array, width: int) -> None:
         little = values.astype(values.dtype.newbyteorder("<"), copy=False)
         planes = little.view(np.uint8).reshape(-1, 8)
-        jobs = [self._pool.submit(_compressed, planes, k) for k in range(width)]
+        jobs = [self._begin(planes, k) for k in range(width)]
         self._columns.append((entry, jobs))
+
+    def _begin(self, planes: Array, k: int) -> Future[tuple[int, bytes]]:
+        try:
+            return self._pool.submit(_compressed, planes, k)
+        except RuntimeError:  # the program has ended, and pools with it
+            done: Future[tuple[int, bytes]] = Future()
+            done.set_result(_compressed(planes, k))
+            return done
 
     def finish(self) -> tuple[list[dict[str, Any]], bytes]:
         """Wait for the compression; return (directory, bytes)."""

@@ -20,7 +20,7 @@ import pytest
 
 from fastprof import errors
 from fastprof.cli.program_call import ProgramCall
-from fastprof.cli.script import Program, leave_as, wait_for_threads
+from fastprof.cli.script import Program, end_threads, leave_as
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +155,7 @@ def test_threads_of_the_program_are_waited_for() -> None:
     daemon.start()
     threading.Thread(target=outer).start()
     threading.Timer(0.05, go.set).start()
-    wait_for_threads()
+    end_threads()
     assert sorted(ended) == ["inner", "outer"]
     assert [t for t in threading.enumerate() if not t.daemon] == [threading.main_thread()]
     go.set()
