@@ -131,7 +131,8 @@ def _magic(shell: Any, line: str, cell: str | None, local_ns: Any) -> None:
         return
     except errors.Error as error:
         raise UsageError(str(error)) from None
-    label = f"In [{shell.execution_count}]" if cell is not None else shortened(source, 200)
+    profiler._averages_calls = bool(options.calls)
+    label = f"In [{_number(shell)}]" if cell is not None else shortened(source, 200)
     raised = True
     try:
         code.run_under(profiler, label, local_ns)
@@ -142,6 +143,12 @@ def _magic(shell: Any, line: str, cell: str | None, local_ns: Any) -> None:
             if options.name:
                 shell.push({options.name: profiler})
             _show_or_warn(profiler, options, label, raised)
+
+
+def _number(shell: Any) -> int:
+    """Return the number of the running cell; IPython 9 counts execution_count up before it runs the cell."""
+    hook = getattr(shell, "displayhook", None)
+    return int(getattr(hook, "prompt_count", shell.execution_count))
 
 
 def _source(statement: str, cell: str | None) -> str:
@@ -201,7 +208,7 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
     screen = Screen.of(sys.stdout)
     text = table_text(events, options, screen, calls=False)
     if options.calls and "python_calls" not in profiler.missing:
-        calls = profiler.python_calls().table(row_limit=options.row_limit)
+        calls = profiler.python_calls().table(row_limit=options.row_limit, max_width=screen.width)
         text += "\n".join(visible_text(line) for line in calls.split("\n"))
     shown = ""
     page = b""

@@ -36,6 +36,7 @@ class ProfileResults(MemoryResults):
     acc_events: bool
     trace_id: str
     _all: Any
+    _averages_calls: bool = False  # whether key_averages() contains calls by default
     _ended: bool
     _options: Options
 
@@ -157,14 +158,17 @@ class ProfileResults(MemoryResults):
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
-        include_python_functions: bool = False,
+        include_python_functions: bool | None = None,
     ) -> EventList[FunctionEventAvg]:
-        """Return averages grouped by name and the given criteria; see EventList.key_averages."""
+        """Return averages grouped by name and the given criteria; see EventList.key_averages.
+
+        include_python_functions: None: as asked for by %fastprof --calls in a notebook, else False.
+        """
         return self.events().key_averages(
             group_by_input_shape,
             group_by_stack_n,
             group_by_overload_name,
-            include_python_functions,
+            self._averages_calls if include_python_functions is None else include_python_functions,
         )
 
     def python_calls(self) -> PythonCallStats:

@@ -6,9 +6,9 @@ For a running profile only its state is shown: nothing is stopped or read, and n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastprof.base.formatting import format_time
+from fastprof.base.formatting import counted, format_time
 from fastprof.base.html_table import html_note
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def summary_html(profiler: profile) -> str:
     if state:
         return html_note(state)
     lines = [_line(profiler), *_missing(profiler)]
-    return "".join(map(html_note, lines)) + profiler.key_averages()._repr_html_()
+    averages = _averages(profiler)
+    return "".join(map(html_note, lines)) + (averages._repr_html_() if len(averages) else "")
 
 
 def summary_text(profiler: profile) -> str:
@@ -32,8 +33,19 @@ def summary_text(profiler: profile) -> str:
     if state:
         return f"<fastprof.profile: {state}>"
     lines = [_line(profiler), *_missing(profiler)]
+    averages = _averages(profiler)
+    return "\n".join([*lines, averages._short_text()] if len(averages) else lines)
+
+
+def _averages(profiler: profile) -> Any:
+    """Return the averages; of calls, too, if nothing else was recorded."""
     averages = profiler.key_averages()
-    return "\n".join([*lines, averages._short_text() if len(averages) else "no events"])
+    recorded = any(len(result.table) for result in profiler._results)
+    return (
+        averages
+        if len(averages) or not recorded
+        else profiler.key_averages(include_python_functions=True)
+    )
 
 
 def _state(profiler: profile) -> str:
@@ -57,9 +69,14 @@ def _line(profiler: profile) -> str:
     # The last recording, as everything but events() shows it.
     table = profiler._results[-1].table
     span = format_time((table.t1_ns - table.t0_ns) / 1e3)
+    if not any(len(result.table) for result in profiler._results):
+        return (
+            f"nothing was recorded in {span}: add ranges with fastprof.record_function, or record calls with "
+            "profile(python_calls=True)"
+        )
     threads = len(set(table.tracks.thread_ids.tolist())) if len(table.tracks) else 1
     name = table.process_name or "profile"
-    text = f"{name}: {len(table):,} rows on {threads:,} threads in {span}"
+    text = f"{name}: {counted(len(table), 'row')} on {counted(threads, 'thread')} in {span}"
     if len(profiler._results) > 1:
         text += f" (the last of {len(profiler._results)} recordings)"
     return text

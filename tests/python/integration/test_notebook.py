@@ -72,6 +72,22 @@ def test_a_cell_runs_in_the_users_namespace_and_shows_the_report(shell: Any) -> 
     assert averages["work"] == 3
 
 
+def test_the_averages_have_the_cells_number_and_calls(shell: Any) -> None:
+    shell.run_cell("def twice(n):\n    return 2 * n\n", store_history=True)
+    number = shell.execution_count
+    cell = "%%fastprof --calls --as prof\nfor i in range(3):\n    twice(i)\n"
+    with capture_output():
+        shell.run_cell(cell, store_history=True)
+    averages = {average.key: average.count for average in shell.user_ns["prof"].key_averages()}
+    assert averages[f"In [{number}]"] == 1
+    assert [n for name, n in averages.items() if name.endswith(": twice")] == [3]
+    shell.user_ns["prof"] = fastprof.profile()
+    with shell.user_ns["prof"]:
+        pass
+    _, captured = run(shell, "prof")
+    assert captured.stdout.count("\n") <= 2 and "nothing was recorded in" in captured.stdout
+
+
 def test_the_display_of_a_value_is_not_profiled(shell: Any) -> None:
     run(shell, "%%fastprof --calls\nx = sorted([3, 1])\nx")
     files = {f.file for f in shell.user_ns["_fastprof"].python_calls().functions}

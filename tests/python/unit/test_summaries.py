@@ -58,8 +58,8 @@ def test_a_recording_for_a_trace_alone_says_so() -> None:
 @pytest.mark.parametrize(
     ("results", "line"),
     [
-        ([recorded(1)], "train: 3 rows on 1 threads in 2.500ms"),
-        ([recorded(0, rows=1, name="")], "profile: 1 rows on 1 threads in 2.500ms"),
+        ([recorded(1)], "train: 3 rows on 1 thread in 2.500ms"),
+        ([recorded(0, rows=1, name="")], "profile: 1 row on 1 thread in 2.500ms"),
         ([recorded(3)], "train: 3 rows on 3 threads in 2.500ms"),
         ([recorded(9), recorded(2)], "train: 3 rows on 2 threads in 2.500ms (the last of 2 recordings)"),
     ],
@@ -80,10 +80,14 @@ def test_tasks_of_a_thread_are_on_it() -> None:
         sites=[Site("a")], tracks=[Track(0), Track(1, thread_id=0), Track(2)], process_name="p", t1_ns=1000,
     )  # fmt: skip
     result = SimpleNamespace(table=table, options=SimpleNamespace(trace_only=False))
-    assert summary_text(profiler(result)).startswith("p: 1 rows on 2 threads in 1.000us\n")
+    assert summary_text(profiler(result)).startswith("p: 1 row on 2 threads in 1.000us\n")
 
 
 def test_a_recording_without_events() -> None:
     empty = recorded(1, rows=0)
-    assert summary_text(profiler(empty)) == "train: 0 rows on 1 threads in 2.500ms\nno events"
-    assert summary_html(profiler(empty)).endswith("<p>no events</p>")
+    line = (
+        "nothing was recorded in 2.500ms: add ranges with fastprof.record_function, or record calls with "
+        "profile(python_calls=True)"
+    )
+    assert summary_text(profiler(empty)) == line
+    assert summary_html(profiler(empty)) == f"<p>{line}</p>"
