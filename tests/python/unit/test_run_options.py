@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     """Restore everything that a program changes in this process."""
     main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(threading, "_threading_atexits", [])  # the end of a program ends all pools
     yield
     sys.modules["__main__"], sys.excepthook = main, hook
     sys.argv[:], sys.path[:] = argv, path
