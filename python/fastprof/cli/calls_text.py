@@ -7,11 +7,12 @@ import argparse
 import textwrap
 from typing import Any
 
-from fastprof.base.formatting import counted
+from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.screen import Screen
 from fastprof.model.imports import Imports, own_code
 from fastprof.model.table import EventTable
+from fastprof.model.thread_waits import ThreadWaits
 
 __all__ = ["add_call_options", "calls_lines", "notes_on_calls", "shown_calls"]
 
@@ -44,7 +45,9 @@ def calls_lines(table: EventTable, options: argparse.Namespace, screen: Screen) 
     from fastprof.views.python_calls import PythonCallStats
 
     stats = PythonCallStats(shown_calls(table, options))
-    text = stats.table(row_limit=options.row_limit, imports=options.imports, max_width=screen.width)
+    text = stats.table(
+        row_limit=options.row_limit, imports=options.imports, waits=False, max_width=screen.width
+    )
     lines = [screen.line(line) for line in text.split("\n")]
     notes = notes_on_calls(table)
     if screen.width is None:
@@ -55,10 +58,15 @@ def calls_lines(table: EventTable, options: argparse.Namespace, screen: Screen) 
 
 
 def notes_on_calls(table: EventTable) -> list[str]:
-    """Return lines on imports, and on calls that were counted instead of recorded; [] for neither."""
+    """Return lines on imports, waits, and calls that were counted instead of recorded; [] for none of them."""
     lines = []
     if imports := Imports(table):
         lines.append(f"Imports took {imports.text()}")
+    waits = ThreadWaits(table)
+    if text := waits.text():
+        lines.append(f"Threads waited for {text}")
+    if waits.idle_ns:
+        lines.append(f"Idle workers waited {format_time(waits.idle_ns / 1000)} for work")
     summed = table.metadata.get("summed_calls")
     if isinstance(summed, dict) and summed:  # the metadata of a file may contain any value here
         numbers = {str(name): n for name, n in summed.items() if isinstance(n, int)}

@@ -173,5 +173,6 @@ def table_text(
             max_width=screen.width,
             visible=screen.width is not None or screen.style is not None,
             style=screen.style,
+            waits_last=True,
         ),
     )

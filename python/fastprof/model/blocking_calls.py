@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FOR_A_THREAD", "awaited", "is_blocking_call"]
+__all__ = ["FOR_A_THREAD", "awaited", "is_blocking_call", "is_worker_loop"]
 
 _FUNCTIONS = (
     "poll|select|sleep|pause|sigwait|sigwaitinfo|sigtimedwait|wait|wait3|wait4|waitid|waitpid"
@@ -58,6 +58,7 @@ _AWAITED = {
         _method("control", r"select\.kqueue"),
         r"<built-in (function|method select\.)( ?)select>",
         _function("selectors", "select"),
+        _function(r"multiprocessing[/\\]connection", "wait|poll|_poll"),
     ),
 }
 _PATTERNS = {
@@ -67,6 +68,28 @@ _PATTERNS = {
 FOR_A_THREAD = re.compile(
     "|".join(p.pattern for w, p in _PATTERNS.items() if w != _EVENTS), re.DOTALL
 )
+# Functions of threads that wait for work: what they wait is no time of the program.
+_LOOPS = re.compile(
+    "|".join(
+        rf"(.*[/\\])?{file}\.py\(\d+\): ({name})"
+        for file, name in (
+            (r"concurrent[/\\]futures[/\\]thread", "_worker"),
+            (r"concurrent[/\\]futures[/\\]process", "wait_result_broken_or_wakeup|_process_worker"),
+            (r"multiprocessing[/\\]queues", "_feed"),
+            (r"multiprocessing[/\\]pool", "worker|_wait_for_updates|_handle_tasks"),
+            (r"logging[/\\]handlers", "dequeue"),
+            (r"IPython[/\\]core[/\\]history", "run"),
+            (r"tqdm[/\\]_monitor", "run"),
+            (r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]pin_memory", "do_one_step|_pin_memory_loop"),
+        )
+    ),
+    re.DOTALL,
+)
+
+
+def is_worker_loop(name: str) -> bool:
+    """Return whether a call is the loop of a thread that waits for work, as those of pools and queues do."""
+    return _LOOPS.fullmatch(name) is not None
 
 
 def awaited(name: str) -> str:

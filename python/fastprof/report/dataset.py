@@ -18,6 +18,7 @@ from fastprof.model.columns import EventFlag
 from fastprof.model.imports import Imports
 from fastprof.model.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.model.table import EventTable
+from fastprof.model.thread_waits import ThreadWaits
 from fastprof.report.details import (
     add_columns,
     add_mark_arguments,
@@ -39,6 +40,7 @@ __all__ = ["Dataset", "make_dataset"]
 
 Array: TypeAlias = NDArray[Any]
 VERSION = 1
+_IDLE = 0.01  # ratio of what an idle worker does to what it waits, at most
 _SITE_TEXTS = ("category", "file", "function")
 
 
@@ -74,11 +76,14 @@ def make_dataset(
     imports = Imports(tree.table)
     if imports.details.any():
         tree = tree.without(tree.take(imports.details))
+    waits = ThreadWaits(tree.table)
+    tree = waits.without_idle(tree)
     rows = arrange(tree)
     table = rows.table
     strings = Strings()
     kept_notes = [*table_notes(tree), *notes]
     lanes, lane_of_track = _lanes(rows, strings)
+    _mark_idle(rows, waits, lanes)
     site_numbers, sites = _sites(rows, strings)
     with Packer() as pack:
         _add_times(pack, rows, site_numbers)
@@ -173,7 +178,7 @@ def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
 
 
 def _add_thread_time(pack: Packer, rows: ReportRows, lanes: list[dict[str, Any]]) -> None:
-    """Add the blocks by which work of tasks counts as their threads' (model/thread_time.py), if there are tasks.
+    """Add the blocks by which work of tasks counts as their threads' (model/thread_time.py), and idle workers not.
 
     "callers": the parent + 1 of each row of the tasks' lanes, in the report's order. "away": ns by row, sparse: that
     the task was suspended, and that the row gave to rows that are not its children.
@@ -186,7 +191,8 @@ def _add_thread_time(pack: Packer, rows: ReportRows, lanes: list[dict[str, Any]]
     spans = [
         np.arange(lane["first"], lane["first"] + lane["count"]) for lane in lanes if lane["task"]
     ]
-    pack.block("callers").integers("row", callers[np.concatenate(spans)], signed=True)
+    if spans:
+        pack.block("callers").integers("row", callers[np.concatenate(spans)], signed=True)
     suspended, given = (rows.take(each) for each in rows.tree.away_ns)
     at = np.flatnonzero((suspended != 0) | (given != 0))
     block = pack.block("away")
@@ -243,6 +249,18 @@ def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Ar
             }
         )
     return found, of_track
+
+
+def _mark_idle(rows: ReportRows, waits: ThreadWaits, lanes: list[dict[str, Any]]) -> None:
+    """Set "idle" of the lanes of threads that did hardly anything but wait for work."""
+    if not waits.idle.any():
+        return
+    idle_ns = rows.take(np.where(rows.tree.take(waits.idle), rows.tree.total_ns, 0))
+    own_ns = rows.take(rows.tree.self_ns)
+    for lane in lanes:
+        span = slice(lane["first"], lane["first"] + lane["count"])
+        idle = int(idle_ns[span].sum())
+        lane["idle"] = int(idle > 0 and own_ns[span].sum() <= _IDLE * idle)
 
 
 def _coroutine(name: str) -> str:

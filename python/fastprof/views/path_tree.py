@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """path_tree: the ranges of an EventList merged by name path, for tree_text and flame_text.
 
-Ranges of all threads and tasks are merged. Each process (if there are several), async ranges, and each kind of
-device have a heading of their own: a node without calls.
+Ranges of all threads and tasks are merged; time in which workers of pools are idle does not count. Each process (if
+there are several), async ranges, and each kind of device have a heading of their own: a node without calls.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fastprof.base.device_type import device_type_name
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.model.name_paths import name_paths
 from fastprof.model.site_kinds import KINDS, site_kinds
+from fastprof.model.thread_waits import ThreadWaits
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes
 from fastprof.views.table_rows import tree_of
@@ -49,6 +50,7 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
     tree = tree_of(events)
     if not len(tree):
         return []
+    tree = ThreadWaits(tree.table).without_idle(tree)
     codes, texts = display_codes(tree)
     heads, titles = _heads(tree)
     paths = name_paths(tree, codes, max(len(texts), 1), heads)

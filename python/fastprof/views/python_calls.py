@@ -23,6 +23,7 @@ from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.model.blocking_calls import awaited
 from fastprof.model.call_origins import is_import
 from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.sites import SHORTER_CALLS
@@ -268,11 +269,13 @@ class PythonCallStats:
         row_limit: int = 30,
         *,
         imports: bool = True,
+        waits: bool = True,
         max_width: int | None = None,
     ) -> str:
         """Return a text table, like cProfile's.
 
-        row_limit: -1 for all rows. imports: list imports, too. max_width: characters per line; None: any. Paths are
+        row_limit: -1 for all rows. imports, waits: list imports, and calls that wait for a
+        thread or for events, too. max_width: characters per line; None: any. Paths are
         relative to the working folder or to the folder of installed packages; places that are too long are cut in
         their middle. sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
         """
@@ -283,6 +286,8 @@ class PythonCallStats:
         rows = self.functions
         if not imports:
             rows = [f for f in rows if not (f.file == "~" and is_import(f.function))]
+        if not waits:
+            rows = [f for f in rows if not awaited(_name_of(f))]
         if sort_by == "function":
             rows = sorted(rows, key=lambda f: (f.file, f.line, f.function))
         else:
@@ -316,6 +321,13 @@ def _numbers_of(function: CalledFunction) -> tuple[str, ...]:
     own = function.own_ns
     times = (own / 1e6, own / function.calls / 1e3, function.cumulative_ns / 1e6)
     return (count, *(f"{time:.3f}" for time in times))
+
+
+def _name_of(function: CalledFunction) -> str:
+    built_in = function.file == "~"
+    return (
+        function.function if built_in else f"{function.file}({function.line}): {function.function}"
+    )
 
 
 def _place_of(function: CalledFunction) -> str:

@@ -20,6 +20,7 @@ from fastprof.base.formatting import (
     format_time,
 )
 from fastprof.base.text_style import TextStyle
+from fastprof.model.blocking_calls import awaited
 from fastprof.model.table import CodedColumn
 from fastprof.views.frame import METRIC_FIELDS, EventFrame, sequential_sum
 from fastprof.views.measures import device_metric_name
@@ -45,7 +46,7 @@ class TableOptions(NamedTuple):
     """Arguments of EventList.table; a width of None means no limit, row_limit -1 all rows.
 
     visible: show control characters and bidi marks of names as symbols, for terminals. style: add colours and a
-    column of bars.
+    column of bars. waits_last: list calls that wait for a thread or for events after all others.
     """
 
     sort_by: str | None = None
@@ -63,6 +64,7 @@ class TableOptions(NamedTuple):
     max_width: int | None = None
     visible: bool = False
     style: TextStyle | None = None
+    waits_last: bool = False
 
 
 class Column(NamedTuple):
@@ -109,6 +111,9 @@ class TableColumns:
         self.frame = frame
         self.options = options
         self.rows = sorted_rows(frame, options.sort_by)
+        if options.waits_last:
+            waits = np.array([bool(awaited(str(frame.key[row]))) for row in self.rows], np.bool_)
+            self.rows = self.rows[np.argsort(waits, kind="stable")]
         self.cpu_sum = sequential_sum(frame.self_cpu_time_total[self.rows]) / frame.unit_per_us
         self.source: int | None = None
         device_self = frame.self_device_time_total

@@ -163,3 +163,44 @@ def test_explain_says_what_blocked_an_event_loop(tmp_path: Path) -> None:
     line = handle.__code__.co_firstlineno + 2
     assert f"{Path(__file__).name}:{line} in handle() by sleep, 5 times" in text
     assert text.startswith("the event loop was blocked 2")
+
+
+GET = "<built-in method get of _queue.SimpleQueue object>"
+WORKER = "/usr/lib/python3.12/concurrent/futures/thread.py(69): _worker"
+# Two workers, of which one has no work, a thread that waits, and two tasks that run the same coroutine.
+POOL: Rows = [
+    (0, "main", 0, 100), (0, "/usr/lib/python3.12/threading.py(1080): join", 50, 90),
+    ("W1", WORKER, 0, 100), ("W1", GET, 0, 60), ("W1", "job", 60, 100),
+    ("W2", WORKER, 0, 100), ("W2", GET, 0, 100),
+    ("T (Task-1)", "h", 10, 20), ("T (Task-2)", "h", 20, 30),
+]  # fmt: skip
+
+
+def test_idle_workers_take_no_time() -> None:
+    table = table_of(POOL)
+    times = added(own_times(path_tree(EventList.from_table(table), visible=True)))
+    assert {name.rpartition(": ")[2]: ns for name, ns in times.items()} == {
+        "main": 40, "join": 40, "job": 40, "h": 20,
+    }  # fmt: skip
+    last = explain(table).where[-1]
+    assert (last.ns, last.text.split("waiting for ")[1]) == (40, "the end of a thread 0.040us")
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+def test_the_page_folds_tasks_of_a_coroutine_and_idle_workers(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    export_html(EventList.from_table(table_of(POOL)), tmp_path / "r.html")
+    page = browser.open(tmp_path / "r.html")
+    bands = """fastprof.ready.then(({model}) => {
+        const {lanes, flameTree} = fastprof.parts;
+        const labels = lanes.layout(model).bands.filter((b) => b.type !== "process").map((b) => b.label);
+        return [labels, flameTree.build(model, {}, (row, self) => self, false).total];
+    })"""
+    labels, flame = page.run(bands)
+    assert flame == 140
+    assert labels == ["0", "W1", "idle workers × 1", "T × 2"]
+    row = "model.n - 1"
+    page.run(f"fastprof.ready.then(({{model}}) => fastprof.parts.timeline.zoomTo({row}))")
+    assert page.run(bands)[0] == [*labels, "task T (Task-1)", "task T (Task-2)"]
+    page.close()

@@ -2,8 +2,9 @@
 // lanes: the timeline's layout from top to bottom: bands of processes, threads, streams, counters and memory.
 
 /**
- * @typedef {{type: "process" | "lane" | "counter" | "memory", id: string, label: string, y: number, height: number, lane: number,
- *            first: number, lines: number, series: any, open: boolean}} Band  first: the line drawn at the top
+ * @typedef {{type: "process" | "group" | "lane" | "counter" | "memory", id: string, label: string, y: number, height: number, lane: number,
+ *            first: number, lines: number, series: any, open: boolean, lanes: number[]}} Band  first: the line drawn at the top;
+ *   lanes: of a group of tasks or idle workers
  */
 R.lanes = (() => {
   const LINE = 18; // pixels: a line of slices
@@ -13,8 +14,9 @@ R.lanes = (() => {
   const GRAPH = 46;
   const MOST_LINES = 60; // of a lane; deeper rows are shown in the flame graph and can be selected there
 
-  /** Ids of the bands that are collapsed. */
+  /** Ids of the bands that are collapsed, and of the groups of tasks that are expanded. */
   const closed = new Set();
+  const opened = new Set();
   let extra = /** @type {{counters: any[], memory: any[], marks: any, flows: any}} */ ({ counters: [], memory: [], marks: null, flows: null });
 
   /** Decode counters, memory, marks and flows, which the first frame does not need. */
@@ -46,7 +48,7 @@ R.lanes = (() => {
     const bands = [];
     let y = 4;
     const add = (/** @type {any} */ band) => {
-      bands.push({ lane: -1, first: 0, lines: 0, series: null, open: !closed.has(band.id), ...band, y });
+      bands.push({ lane: -1, first: 0, lines: 0, series: null, lanes: [], open: !closed.has(band.id), ...band, y });
       y += band.height;
     };
     const pids = [...new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid))];
@@ -58,13 +60,22 @@ R.lanes = (() => {
       for (const counter of extra.counters) {
         if (counter.pid === pid) add({ type: "counter", id: `counter ${pid} ${counter.name}`, label: counter.name, height: GRAPH, series: counter.series });
       }
+      const addLane = (/** @type {number} */ number) => {
+        const lane = model.lanes[number];
+        const laneId = `lane ${number}`;
+        const first = showsOuter ? 0 : outerLines(model, lane);
+        const lines = closed.has(laneId) ? 1 : Math.max(1, Math.min(lane.levels.length - first, MOST_LINES));
+        add({ type: "lane", id: laneId, label: lane.label, height: Math.max(lines * LINE + 8, first ? 40 : 0), lane: number, first, lines });
+      };
+      const groups = groupsOf(model, pid);
       model.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ number) => {
         if (lane.pid !== pid) return;
-        const laneId = `lane ${number}`;
-        const open = !closed.has(laneId);
-        const first = showsOuter ? 0 : outerLines(model, lane);
-        const lines = open ? Math.max(1, Math.min(lane.levels.length - first, MOST_LINES)) : 1;
-        add({ type: "lane", id: laneId, label: lane.label, height: Math.max(lines * LINE + 8, first ? 40 : 0), lane: number, first, lines });
+        const group = groups.get(number);
+        if (!group) addLane(number);
+        else if (group.lanes[0] === number) {
+          add({ type: "group", ...group, height: LINE + 8, open: opened.has(group.id) });
+          if (opened.has(group.id)) group.lanes.forEach(addLane);
+        }
       });
       if (pid === pids[0]) {
         for (const device of extra.memory) {
@@ -73,6 +84,32 @@ R.lanes = (() => {
       }
     }
     return { bands, height: y + 12 };
+  }
+
+  /** Groups, by number of lane: the tasks of a thread that run the same coroutine, if there are several; idle workers. */
+  function groupsOf(/** @type {any} */ model, /** @type {number} */ pid) {
+    const found = /** @type {Map<string, number[]>} */ (new Map());
+    model.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ number) => {
+      if (lane.pid !== pid || !(lane.idle || (lane.task && lane.kind === "thread"))) return;
+      const id = lane.idle ? `group ${pid} idle` : `group ${pid} ${lane.thread} ${lane.group}`;
+      const lanes = found.get(id);
+      if (lanes) lanes.push(number);
+      else found.set(id, [number]);
+    });
+    const groups = /** @type {Map<number, {id: string, label: string, lanes: number[]}>} */ (new Map());
+    for (const [id, lanes] of found) {
+      const { idle, group } = model.lanes[lanes[0]];
+      if (lanes.length < 2 && !idle) continue;
+      const label = `${idle ? "idle workers" : model.text(group)} × ${lanes.length}`;
+      for (const number of lanes) groups.set(number, { id, label, lanes });
+    }
+    return groups;
+  }
+
+  /** Expand the group of a lane, so that the lane has a band. */
+  function reveal(/** @type {any} */ model, /** @type {number} */ number) {
+    const group = groupsOf(model, model.lanes[number].pid).get(number);
+    if (group) opened.add(group.id);
   }
 
   /** Whether to draw the outer lines that contain only calls that were on the stack before the start. */
@@ -86,9 +123,10 @@ R.lanes = (() => {
   }
 
   function toggle(/** @type {string} */ id) {
-    if (closed.has(id)) closed.delete(id);
+    if (id.startsWith("group ")) opened.has(id) ? opened.delete(id) : opened.add(id);
+    else if (closed.has(id)) closed.delete(id);
     else closed.add(id);
   }
 
-  return { LINE, GUTTER, RULER, layout, readSignals, toggle, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
+  return { LINE, GUTTER, RULER, layout, readSignals, toggle, reveal, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
 })();

@@ -86,6 +86,7 @@ R.timeline = (() => {
     const middle = model.start[row] + model.length[row] / 2;
     show(middle - span / 2, middle + span / 2);
     const lane = model.laneOf(row);
+    reveal(lane);
     const band = layout.bands.find((/** @type {any} */ each) => each.lane === lane);
     if (band) view.scroll = band.y + (R.model.lineOf(model, row) - band.first) * R.lanes.LINE - 120;
     redraw();
@@ -106,11 +107,18 @@ R.timeline = (() => {
     }
   }
 
+  /** Expand the group of a lane. */
+  function reveal(/** @type {number} */ lane) {
+    R.lanes.reveal(model, lane);
+    layout = R.lanes.layout(model);
+  }
+
   /** Scroll to a row without changing the zoom. */
   function bring(/** @type {number} */ row) {
     const span = view.end - view.begin;
     const middle = model.start[row] + Math.min(model.length[row], span) / 2;
     if (model.start[row] < view.begin || model.start[row] > view.end) show(middle - span / 2, middle + span / 2);
+    reveal(model.laneOf(row));
     const band = layout.bands.find((/** @type {any} */ each) => each.lane === model.laneOf(row));
     if (!band) return;
     const y = band.y + (R.model.lineOf(model, row) - band.first) * R.lanes.LINE;
@@ -209,7 +217,7 @@ R.timeline = (() => {
     if (ended?.interval) R.state.set({ interval: ended.interval });
     if (!ended || ended.moved) return;
     const band = bandAt(y);
-    if (band && (band.type === "process" || (band.type === "lane" && x < GUTTER))) {
+    if (band && (band.type === "process" || band.type === "group" || (band.type === "lane" && x < GUTTER))) {
       R.lanes.toggle(band.id);
       layout = R.lanes.layout(model);
       redraw();

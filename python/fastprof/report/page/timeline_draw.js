@@ -40,6 +40,7 @@ R.timelineDraw = (() => {
       if (y + band.height < RULER || y > height) continue;
       if (band.type === "process") processHead(frame, band, y);
       else if (band.type === "lane") lane(frame, band, y);
+      else if (band.type === "group") group(frame, band, y);
       else graph(frame, band, y);
     }
     R.timelineMarks.flows(frame, layout);
@@ -86,7 +87,7 @@ R.timelineDraw = (() => {
       context.fillStyle = R.base.colour("muted");
       context.fillText(fitted(context, second, GUTTER - 30), 22, at + 28);
     }
-    if (band.type === "lane") {
+    if (band.type === "lane" || band.type === "group") {
       context.fillStyle = R.base.colour("muted");
       context.fillText(band.open ? "▾" : "▸", 8, at + 12);
     }
@@ -99,6 +100,17 @@ R.timelineDraw = (() => {
     context.font = "600 12px system-ui, sans-serif";
     context.fillText(`${band.open ? "▾" : "▸"}  ${shown(band.label, 160)}`, 8, y + band.height / 2 - 1);
     context.font = "12px system-ui, sans-serif";
+  }
+
+  /** A group of lanes: the outermost slices of all of them on one line. */
+  function group(/** @type {any} */ frame, /** @type {any} */ band, /** @type {number} */ y) {
+    frame.context.save();
+    frame.context.beginPath();
+    frame.context.rect(GUTTER, RULER, frame.width - GUTTER, frame.height - RULER);
+    frame.context.clip();
+    for (const number of band.lanes) if (frame.model.lanes[number].levels.length) slices(frame, frame.model.lanes[number], 0, y + 3);
+    frame.context.restore();
+    gutter(frame, band, y, "");
   }
 
   function lane(/** @type {any} */ frame, /** @type {any} */ band, /** @type {number} */ y) {
