@@ -141,8 +141,8 @@ def test_a_profile_in_each_state() -> None:
         pass
     prof.stop()
     html, text = shown(prof)
-    assert "1 rows on 1 threads" in html and ">work<" in html
-    assert "1 rows on 1 threads" in text and "work" in text
+    assert "1 row on 1 thread" in html and ">work<" in html
+    assert "1 row on 1 thread" in text and "work" in text
     with profile() as empty:
         pass
     html, text = shown(empty)
