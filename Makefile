@@ -74,7 +74,7 @@ test-integrations: $(INSTALLED)  ## install torch, trace readers and other packa
 test-nightly: $(INSTALLED)  ## run the longer tables of cases (test-integrations installs what they need)
 	$(call step,longer tables of cases) $(BIN)/python -m pytest -m nightly $(SIDE_BY_SIDE)
 
-test-all: test test-integrations test-nightly  ## run all tests of this machine
+test-all: test test-integrations test-nightly test-interpreters check test-aarch64  ## run all tests of this machine, also those that .ci/run leaves out
 
 test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython of this machine (VERSIONS="3.12 --all": others, all tests)
 	JOBS=$(JOBS) $(call step,other interpreters) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)

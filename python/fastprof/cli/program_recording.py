@@ -91,7 +91,20 @@ def _before_sigterm_kills(action: Callable[[], None]) -> Iterator[None]:
         if signal.getsignal(signal.SIGTERM) is on_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    os.register_at_fork(after_in_child=forget)
+    # A SIGTERM that meets a forked child before its handler is gone would be forgotten: Python clears what is pending.
+    masks = threading.local()
+
+    def hold() -> None:
+        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def release() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
+    def release_in_child() -> None:
+        forget()
+        release()
+
+    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release_in_child)
     signal.signal(signal.SIGTERM, on_signal)
     try:
         yield
