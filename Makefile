@@ -16,7 +16,7 @@ step = $(PYTHON) tests/tools/step.py "$(1)" $(if $(and $(TOTAL),$(2)),--of $(2)/
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-nightly test-all test-interpreters test-aarch64 gpu-check metal-check test-macos mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-nightly test-all test-interpreters test-aarch64 gpu-check metal-check test-macos wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,10 +123,6 @@ gpu-check:  ## check fastprof on an NVIDIA GPU, offline, in ten minutes; writes 
 sanitize-cuda: $(INSTALLED)  ## run the CUDA backends on their doubles under ASan+UBSan, then TSan; needs the headers of test-integrations, builds for minutes
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize address,undefined
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize thread
-
-mutants: $(INSTALLED)  ## insert faults into the sources and list those that no test detects (MUTANTS="--count 60 --seed 3", MUTANTS="--cpp --headers-only"; half an hour for 300)
-	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q
-	$(BIN)/python tests/tools/mutants.py $(MUTANTS)
 
 bench: $(INSTALLED)  ## run the benchmarks (minutes; needs a quiet machine)
 	$(BIN)/python benchmarks/run.py

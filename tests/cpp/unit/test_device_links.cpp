@@ -51,37 +51,6 @@ struct Builder : CaptureBuilder {
 
 }  // namespace
 
-TEST(an_index_without_entries_finds_nothing) {
-  const CorrelationIndex index = index_of({});
-  for (const uint32_t correlation : {1u, UINT32_MAX}) CHECK_EQ(index.find(correlation), kNone);
-}
-
-TEST(an_index_finds_the_smallest_value_of_a_correlation) {
-  // Next to each other, and so far apart that they are searched; in any order.
-  for (const uint32_t step : {1u, 1000000u}) {
-    const CorrelationIndex index = index_of({{7 * step, 70},
-                                             {5 * step, 51},
-                                             {9 * step, 90},
-                                             {5 * step, 50},
-                                             {7 * step, 71},
-                                             {5 * step, 52}});
-    CHECK_EQ(index.find(5 * step), 50u);
-    CHECK_EQ(index.find(7 * step), 70u);
-    CHECK_EQ(index.find(9 * step), 90u);
-    for (const uint32_t none :
-         {4 * step, 6 * step, 8 * step, 10 * step, 5 * step - 1, 9 * step + 1})
-      CHECK_EQ(index.find(none), kNone);
-  }
-  // In order already.
-  const CorrelationIndex sorted = index_of({{5, 50}, {5, 51}, {1000000, 3}});
-  CHECK_EQ(sorted.find(5), 50u);
-  CHECK_EQ(sorted.find(1000000), 3u);
-  CHECK_EQ(sorted.find(6), kNone);
-  // The largest numbers there are.
-  const CorrelationIndex whole = index_of({{1, 10}, {UINT32_MAX, 11}});
-  CHECK(whole.find(1) == 10 && whole.find(UINT32_MAX) == 11 && whole.find(2) == kNone);
-}
-
 TEST(an_index_of_any_correlations_finds_them) {
   std::mt19937 random(9);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random()) % n; };
@@ -161,28 +130,4 @@ TEST(the_first_row_may_be_a_range_that_launches) {
   none.finish().device_links = {{0, 0, 0, 0}};
   link_device_rows(none.capture);
   CHECK(none.capture.device_links.empty());
-}
-
-TEST(arrows_have_the_number_of_their_call) {
-  Builder b;
-  const uint32_t call = b.masked("launch", category::runtime),
-                 work = b.masked("kernel", category::device);
-  b.track(1, "main");
-  b.row(call, 0, 1);
-  b.row(call, 2, 3);
-  b.row(b.range, 4, 5);
-  b.capture.tracks[b.track(7, "queue")].device_index = 0;
-  b.row(work, 10, 11);
-  b.row(work, 12, 13);
-  Capture& capture = b.finish();
-  CHECK(DeviceLinks(capture).at(0) == nullptr);
-  CHECK(!DeviceLinks(capture).is_on_device(3));
-  capture.device_links = {{0, -1, -1, 5}, {1, -1, -1, 6}, {3, 0, -1, 5}};
-  const DeviceLinks links(capture);
-  CHECK(links.at(0) == &capture.device_links[0] && links.at(3) == &capture.device_links[2]);
-  CHECK(links.at(2) == nullptr && links.at(4) == nullptr);
-  CHECK_EQ(links.arrow(capture.device_links[0]), 1u);
-  CHECK_EQ(links.arrow(capture.device_links[1]), 0u);  // started nothing that is here
-  CHECK_EQ(links.arrow(capture.device_links[2]), 1u);
-  for (size_t row = 0; row < 5; ++row) CHECK_EQ(links.is_on_device(row), row >= 3);
 }

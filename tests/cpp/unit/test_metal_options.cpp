@@ -32,49 +32,6 @@ void set(std::initializer_list<std::pair<const char*, const char*>> values) {
 
 }  // namespace
 
-// The numbers that PyTorch documents; programs pass them in the environment.
-TEST(bits_are_those_of_pytorch) {
-  const uint32_t profile[] = {metal::ALL_SIGNPOST_EVENTS,  metal::ALL_SIGNPOST_INTERVALS,
-                              metal::WAIT_UNTIL_COMPLETED, metal::INCLUDE_SCHEDULE_INTERVAL,
-                              metal::USE_INTERVALS,        metal::USE_EVENTS};
-  for (int i = 0; i < 6; ++i) CHECK_EQ(profile[i], 1u << i);
-  CHECK_EQ(uint32_t{metal::OPTIONS_NONE}, 0u);
-  CHECK_EQ(uint32_t{metal::SIGNPOST_NONE}, 0u);
-  CHECK_EQ(uint32_t{metal::LOG_NONE}, 0u);
-  CHECK_EQ(uint32_t{metal::OPTIONS_COUNT}, 63u);
-  CHECK_EQ(uint32_t{metal::RUN_OPERATION}, 0x10000u);
-  CHECK_EQ(uint32_t{metal::BLIT_COPY}, 0x20000u);
-  CHECK_EQ(uint32_t{metal::CPU_FALLBACK}, 0x40000u);
-  CHECK_EQ(uint32_t{metal::SIGNPOST_COUNT}, 0x7ffffu);
-  const uint32_t log[] = {metal::OPERATION_INFO,      metal::COPY_INFO,
-                          metal::CPU_FALLBACK_INFO,   metal::ALL_STATS,
-                          metal::OPERATION_STATS,     metal::COPY_STATS,
-                          metal::CPU_FALLBACK_STATS,  metal::INCLUDE_GPU_TIME,
-                          metal::INCLUDE_KERNEL_TIME, metal::INCLUDE_BUFFER_ID};
-  for (int i = 0; i < 10; ++i) CHECK_EQ(log[i], 1u << i);
-  CHECK_EQ(uint32_t{metal::LOG_COUNT}, 1023u);
-}
-
-TEST(each_kind_of_work_has_three_bits_that_want_it) {
-  for (uint32_t bit = 0; bit < 10; ++bit) {
-    metal::Options options;
-    options.log = 1u << bit;
-    CHECK_EQ(options.operations(), bit == 0 || bit == 4);
-    CHECK_EQ(options.copies(), bit == 1 || bit == 5);
-    CHECK_EQ(options.fallbacks(), bit == 2 || bit == 6);
-    CHECK_EQ(options.statistics(), bit >= 4 && bit <= 6);
-    CHECK(!options.signpost_tracing());
-  }
-  for (uint32_t bit = 16; bit < 19; ++bit) {
-    metal::Options options;
-    options.signposts = 1u << bit;
-    CHECK_EQ(options.operations(), bit == 16);
-    CHECK_EQ(options.copies(), bit == 17);
-    CHECK_EQ(options.fallbacks(), bit == 18);
-    CHECK(options.signpost_tracing());
-  }
-}
-
 TEST(options_imply_others) {
   const auto resolve = [](uint32_t profile, uint32_t signposts, uint32_t log) {
     return metal::resolve_options({profile, signposts, log}, "a test");

@@ -52,18 +52,6 @@ metal::Options with_log(uint32_t log) {
 
 }  // namespace
 
-TEST(a_fresh_work_has_no_signpost_and_no_observer) {
-  const metal::Execution fresh;
-  CHECK_EQ(fresh.index, 0u);
-  CHECK(!fresh.blocking && fresh.visible);
-  CHECK_EQ(fresh.begin_s, 0.0);
-  CHECK_EQ(fresh.event_id, 0u);
-  CHECK_EQ(fresh.interval_id, 0u);
-  CHECK(!fresh.interval_begun.load());
-  CHECK(fresh.observer == nullptr);
-  CHECK_EQ(fresh.observed, 0u);
-}
-
 TEST(lines_are_printed_once_for_the_kinds_that_are_asked_for) {
   const std::pair<metal::WorkKind, uint32_t> kinds[] = {
       {metal::WorkKind::graph, metal::OPERATION_INFO},
@@ -99,45 +87,6 @@ TEST(times_at_the_end_of_a_line) {
   CHECK_EQ(text(metal::INCLUDE_GPU_TIME, 0, 0.5), std::string("work [CPU=0.500 ms]"));
 }
 
-TEST(signposts_at_the_end_are_those_that_are_traced_and_looked_at) {
-  fakes::FakePlatform platform;
-  metal::Execution work;
-  work.event_id = 5;
-  work.interval_id = 6;
-  const metal::Options traced{metal::USE_EVENTS, metal::RUN_OPERATION, 0};
-  const auto end = [&](const metal::Options& now) {
-    metal::end_signposts(work, now, "text", platform);
-    return std::exchange(platform.log, {});
-  };
-  CHECK_TEXTS(end(traced), {"event operation 5: text"});
-  CHECK(end({metal::USE_INTERVALS, metal::RUN_OPERATION, 0}).empty());
-  CHECK(end({metal::USE_EVENTS, metal::BLIT_COPY, 0}).empty());
-  platform.enables_logs = false;
-  CHECK(end(traced).empty());
-  platform.enables_logs = true;
-  work.event_id = 0;
-  CHECK(end(traced).empty());
-  work.interval_begun = true;
-  CHECK_TEXTS(end({}), {"end operation 6"});
-}
-
-TEST(an_interval_begins_once_if_somebody_looks) {
-  fakes::FakePlatform platform;
-  metal::Execution work;
-  work.text = "text";
-  metal::begin_interval(work, platform);  // it has none
-  CHECK(platform.log.empty() && !work.interval_begun.load());
-  work.interval_id = 6;
-  platform.enables_logs = false;
-  metal::begin_interval(work, platform);
-  CHECK(platform.log.empty() && !work.interval_begun.load());
-  platform.enables_logs = true;
-  metal::begin_interval(work, platform);
-  metal::begin_interval(work, platform);
-  CHECK_TEXTS(platform.log, {"begin operation 6: text"});
-  CHECK(work.interval_begun.load());
-}
-
 // Where no interval can begin, no stream is asked for: without a default stream that would raise.
 TEST(an_interval_that_cannot_begin_asks_for_no_stream) {
   for (const uint32_t way : {uint32_t{metal::USE_EVENTS},
@@ -156,15 +105,6 @@ TEST(an_interval_that_cannot_begin_asks_for_no_stream) {
   setup.profiler->label_buffers(false);
   setup.profiler->begin_profile_gpu_interval(&graph);
   CHECK(setup.platform.log.empty());
-}
-
-TEST(a_trace_of_one_type_has_no_signposts_of_others) {
-  Setup setup(metal::USE_EVENTS | metal::USE_INTERVALS, metal::BLIT_COPY, metal::OPERATION_STATS);
-  setup.profiler->begin_profile_kernel(&kernel, "add");
-  setup.profiler->end_profile_kernel(&kernel);
-  setup.platform.stream.complete(1, 0);
-  CHECK_TEXTS(setup.take(), {"synchronize 0"});
-  CHECK_EQ(setup.profiler->statistics().operations.at(0).completed_count, 1u);
 }
 
 TEST(observers_follow_works_to_their_completion) {
@@ -264,57 +204,6 @@ TEST(a_run_is_found_by_its_handle_only) {
   CHECK_EQ(got.operations[0].completed_count, 2u);
   CHECK(got.operations[0].gpu_ms > 3.99 && got.operations[0].gpu_ms < 4.01);
   CHECK(got.operations[0].scheduling_ms > 1.99 && got.operations[0].scheduling_ms < 2.01);
-}
-
-TEST(kernels_and_graphs_are_counted_apart) {
-  metal::RunLedger ledger;
-  CHECK_EQ(ledger.make_operation(&kernels[0], "a", false)->text, std::string("a (id=K1, run=1)"));
-  CHECK_EQ(ledger.make_operation(&kernels[1], "b", true)->text, std::string("b (id=G1, run=1)"));
-  CHECK_EQ(ledger.make_operation(&kernels[2], "c", true)->text, std::string("c (id=G2, run=1)"));
-  // What a handle is, its first run says.
-  const metal::RunLedger::Run again = ledger.make_operation(&kernels[1], "d", false);
-  CHECK_EQ(again->text, std::string("d (id=G1, run=2)"));
-  CHECK_EQ(again->index, 1u);
-  CHECK(again->work.kind == metal::WorkKind::graph);
-  CHECK_EQ(again->work.profile_id, 1u);
-  CHECK_EQ(ledger.statistics().kernel_count, 1u);
-  CHECK_EQ(ledger.statistics().graph_count, 2u);
-  CHECK_EQ(ledger.open_operations(), 0u);
-  ledger.open_operation(&kernels[1], again);
-  CHECK_EQ(ledger.open_operations(), 1u);
-  CHECK(ledger.find_operation(&kernels[1]) == again);
-  CHECK(ledger.find_operation(&kernels[0]) == nullptr);
-  CHECK(ledger.find_operation(&kernels[2]) == nullptr);
-}
-
-TEST(copies_are_added_to_their_kinds) {
-  metal::RunLedger ledger;
-  const metal::CopyEnd gpu{nullptr, nullptr, true}, cpu{nullptr, nullptr, false};
-  const metal::RunLedger::Run within = ledger.make_copy(gpu, gpu, "ends", 8, false, true);
-  CHECK_EQ(within->text, std::string("BlitCopySync: ends (len=8 bytes)"));
-  const metal::RunLedger::Run read = ledger.make_copy(cpu, cpu, "ends", 9, true, false);
-  CHECK_EQ(read->text, std::string("MemCopy: ends (len=9 bytes)"));
-  CHECK(within->work.copy_kind == metal::CopyKind::mps_to_mps);
-  CHECK(read->work.copy_kind == metal::CopyKind::mps_to_cpu);  // to the CPU, wherever from
-  ledger.add_times(*within, 4, 2, true);
-  ledger.add_times(*within, 1, 0.5, false);
-  ledger.add_times(*read, 0, 3, false);
-  const metal::CopyStatistics& first = ledger.statistics().copies[0];
-  CHECK_EQ(first.count, 2u);
-  CHECK_EQ(first.bytes, 16u);
-  CHECK_EQ(first.gpu_ms, 5.0);
-  CHECK_EQ(first.scheduling_ms, 2.5);
-  CHECK_EQ(first.scalar_count, 2u);
-  CHECK_EQ(first.scalar_gpu_ms, 5.0);
-  CHECK_EQ(first.blocking_count, 2u);
-  CHECK_EQ(first.memcpy_count, 0u);
-  const metal::CopyStatistics& second = ledger.statistics().copies[1];
-  CHECK_EQ(second.count, 1u);
-  CHECK_EQ(second.scheduling_ms, 3.0);
-  CHECK_EQ(second.scalar_count, 0u);
-  CHECK_EQ(second.blocking_count, 0u);
-  CHECK_EQ(second.memcpy_count, 1u);
-  CHECK_EQ(ledger.statistics().failed_count, 1u);
 }
 
 TEST(fallbacks_are_found_by_op_and_thread) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TickConverter: one continuous, increasing map from ticks to nanoseconds, with its breaks marked.
+#include <algorithm>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
@@ -199,4 +201,25 @@ TEST(stamps_agree_with_the_system_clock) {
   CHECK(capture.start_ns[0] >= before - slack);
   CHECK(capture.end_ns[0] <= after + slack);
   CHECK(capture.t1_ns - capture.t0_ns >= 20'000'000 - 1'000'000);
+}
+
+TEST(stamps_of_the_slow_clock_are_unique_in_the_process) {
+  const auto s = std::make_unique<fp::State>();
+  s->simulated_counter_hz = 1;  // the clock itself hardly advances
+  constexpr size_t kThreads = 4, kEach = 50000;
+  std::vector<std::vector<uint64_t>> stamps(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<uint64_t>& own : stamps)
+    threads.emplace_back([&own, &s] {
+      for (size_t i = 0; i < kEach; ++i) own.push_back(fp::slow_ticks(s.get()));
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<uint64_t> all;
+  for (const std::vector<uint64_t>& own : stamps) {
+    CHECK(std::is_sorted(own.begin(), own.end()));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  std::sort(all.begin(), all.end());
+  CHECK_EQ(all.size(), kThreads * kEach);
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }

@@ -56,77 +56,6 @@ fp::TrackInfo track(uint32_t id) {
 
 }  // namespace
 
-TEST(copies_of_sites_are_equal_and_made_once) {
-  const char* const names[] = {"first", nullptr};
-  const fp::ArgType types[] = {fp::ArgType::float64, fp::ArgType::string};
-  fp::Site site = site_named("name");
-  site.category_name = "category";
-  site.function = "function";
-  site.line = 7;
-  site.arg_count = 2;
-  site.arg_units = 1;
-  site.arg_names = names;
-  site.arg_types = types;
-  const fp::Site other = site_named("other");
-  fp::SiteCopies copies;
-  const fp::Site* copy = copies.copy_of(&site);
-  CHECK(copy != &site && copy->name != site.name);
-  CHECK_EQ(std::string(copy->name), "name");
-  CHECK_EQ(std::string(copy->category_name), "category");
-  CHECK_EQ(std::string(copy->file), "");  // null
-  CHECK_EQ(std::string(copy->function), "function");
-  CHECK(copy->line == 7 && copy->arg_count == 2 && copy->arg_units == 1);
-  CHECK_EQ(std::string(copy->arg_names[0]), "first");
-  CHECK_EQ(std::string(copy->arg_names[1]), "");
-  CHECK(copy->arg_types != types && copy->arg_types[0] == fp::ArgType::float64);
-  CHECK(copy->arg_types[1] == fp::ArgType::string);
-  CHECK(copies.copy_of(&site) == copy);
-  const fp::Site* copy_of_other = copies.copy_of(&other);
-  CHECK(copy_of_other != copy);
-  CHECK(copies.copy_of(&site) == copy && copies.copy_of(&other) == copy_of_other);
-  copies.forget_addresses();
-  CHECK(copies.copy_of(&other) != copy_of_other);
-  CHECK(copies.copy_of(&site) != copy);
-  CHECK_EQ(std::string(copy->name), "name");  // those that were made stay
-}
-
-TEST(the_list_of_descriptors_is_bounded) {
-  std::vector<int> added;
-  for (int i = 0; i < 64; ++i) {
-    added.push_back(::dup(STDERR_FILENO));
-    CHECK(fp::SpillDescriptors::add(added.back()));
-  }
-  const int further = ::dup(STDERR_FILENO);
-  CHECK(!fp::SpillDescriptors::add(further));
-  CHECK(!fp::SpillDescriptors::remove(further));
-  {
-    // A file that is not in the list is closed as well.
-    const int fd = next_descriptor();
-    {
-      const fp::SpillFile file("");
-      CHECK(is_open(fd));
-    }
-    CHECK(!is_open(fd));
-  }
-  CHECK(fp::SpillDescriptors::remove(added[40]));
-  CHECK(!fp::SpillDescriptors::remove(added[40]));
-  CHECK(fp::SpillDescriptors::add(further));
-  CHECK(!fp::SpillDescriptors::add(added[40]));
-  // A forked child closes those that are listed.
-  const int result = in_child([&] {
-    for (int i = 0; i < 64; ++i)
-      if (is_open(added[static_cast<size_t>(i)]) != (i == 40)) return 1;
-    if (is_open(further)) return 2;
-    return fp::SpillDescriptors::remove(further) ? 3 : 0;
-  });
-  CHECK_EQ(result, 0);
-  for (int i = 0; i < 64; ++i)
-    CHECK_EQ(fp::SpillDescriptors::remove(added[static_cast<size_t>(i)]), i != 40);
-  CHECK(fp::SpillDescriptors::remove(further));
-  for (const int fd : added) ::close(fd);
-  ::close(further);
-}
-
 TEST(a_forked_child_closes_the_file_once) {
   const int fd = next_descriptor();
   auto file = std::make_unique<fp::SpillFile>("");
@@ -203,54 +132,6 @@ TEST(chunks_come_back_as_they_were_written) {
       lost));
   CHECK(ids == (std::vector<uint32_t>{5, 6}));
   CHECK_EQ(lost, 0);
-}
-
-TEST(sites_are_copied_anew_after_an_unload) {
-  fp::SpillFile file("");
-  fp::Site site = site_named("first");
-  const Records records(site, 1);
-  CHECK(file.append(track(1), records.run(), 0));
-  site.name = "changed";  // which a site never does
-  CHECK(file.append(track(1), records.run(), 0));
-  CHECK(file.append(track(1), records.run(), 4));  // its library may have been unloaded
-  CHECK(file.append(track(1), records.run(), 4));
-  std::vector<std::string> names;
-  uint64_t lost = 0;
-  file.read_back(
-      [&names](const fp::TrackInfo&, const fp::PinnedRun& run) {
-        names.emplace_back(fp::site_of(fp::chunk_slots(run.chunk)->site)->name);
-      },
-      lost);
-  CHECK(names == (std::vector<std::string>{"first", "first", "changed", "changed"}));
-}
-
-TEST(records_of_several_units_and_ends_keep_their_form) {
-  fp::SpillFile file("");
-  fp::Site plain = site_named("plain"), wide = site_named("wide");
-  wide.arg_units = 2;
-  const Records records(plain, 7);
-  fp::Slot* slots = records.slots();
-  slots[1].site = fp::site_word(&wide, fp::RecordTag::slot);  // and two units
-  slots[2] = {1, 2, 3};
-  slots[3] = {4, 5, 6};
-  slots[4].site = fp::site_word(&plain, fp::RecordTag::cross_thread_end);
-  slots[5] = {7, 8, 9};
-  slots[6].begin = 499;  // reserved, not written
-  slots[6].site = 12345;
-  CHECK(file.append(track(1), records.run(), 0));
-  uint64_t lost = 0;
-  file.read_back(
-      [&](const fp::TrackInfo&, const fp::PinnedRun& run) {
-        const fp::Slot* read = fp::chunk_slots(run.chunk);
-        CHECK_EQ(std::string(fp::site_of(read[1].site)->name), "wide");
-        CHECK(read[2].begin == 1 && read[2].end == 2 && read[2].site == 3);
-        CHECK(read[3].begin == 4 && read[3].end == 5 && read[3].site == 6);
-        CHECK(fp::tag_of(read[4].site) == fp::RecordTag::cross_thread_end);
-        CHECK(fp::site_of(read[4].site) == fp::site_of(read[0].site));
-        CHECK(read[5].begin == 7 && read[5].end == 8 && read[5].site == 9);
-        CHECK(read[6].begin == 499 && read[6].site == 12345);
-      },
-      lost);
 }
 
 TEST(a_failed_write_leaves_the_file_as_it_was) {
