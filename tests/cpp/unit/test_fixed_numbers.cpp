@@ -32,10 +32,10 @@ TEST(records_and_sites) {
                 Detail::python_stack, Detail::op, Detail::op_inputs, Detail::json, Detail::nothing,
                 Detail::modules, Detail::op_inputs_ref, Detail::overload);
   namespace category = fp::category;
-  const uint32_t bits[] = {category::user, category::op,    category::memory, category::counter,
-                           category::mark, category::flow,  category::async,  category::python_call,
-                           category::runtime, category::device, category::task,
-                           category::python_module};
+  const uint32_t bits[] = {category::user,    category::op,          category::memory,
+                           category::counter, category::mark,        category::flow,
+                           category::async,   category::python_call, category::runtime,
+                           category::device,  category::task,        category::python_module};
   for (size_t i = 0; i < 12; ++i) CHECK_EQ(bits[i], 1u << i);
   CHECK_EQ(category::custom0, 0x10000);
 }

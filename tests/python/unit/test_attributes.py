@@ -231,17 +231,6 @@ def test_post_processing_timeout() -> None:
         fastprof.profile(post_processing_timeout_s=-1)
 
 
-@pytest.mark.integrations
-def test_torchs_own_config() -> None:
-    torch = pytest.importorskip("torch")
-    config = torch._C._profiler._ExperimentalConfig
-    given = config(record_python_gc_info=True, adjust_timestamps=True)
-    with pytest.warns(UserWarning, match="adjust_timestamps"):
-        p = fastprof.profile(experimental_config=given)
-    assert p._options.gc_events and p._options.all_threads and len(p.missing) == 1
-    assert fastprof.profile(experimental_config=config(trace_only=True))._options.trace_only
-
-
 def test_filters_spelled_as_pytorch_spells_them() -> None:
     for name in ("USER_ANNOTATION", "user_annotation"):
         with fastprof.profile(activities=[{ProfilerActivity.CPU: [name]}]) as p:

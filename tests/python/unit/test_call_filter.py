@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CallFilter: accepted values, absolute paths. TracedCalls: what it passes to the native part, what it reports."""
+"""CallFilter: accepted values, absolute paths."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fastprof
 from fastprof import CallFilter, errors
-from fastprof.record import python_calls
-from fastprof.record.python_calls import TracedCalls
 
 
 def test_everything_is_recorded_by_default() -> None:
@@ -49,64 +45,3 @@ def test_depths() -> None:
             CallFilter(max_depth=wrong)
     for allowed in (None, 1, (1 << 32) - 1):
         assert CallFilter(max_depth=allowed).max_depth == allowed
-
-
-class _Native:
-    """A double of the native tracing: keeps its arguments, and returns what a test has set."""
-
-    def __init__(self, **given: Any) -> None:
-        self.given = given
-        self.others = ""
-        self.filter = ""
-
-    def begin(self) -> tuple[str, str]:
-        return self.others, self.filter
-
-    def end(self) -> str:
-        return self.others
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    class _Core:
-        PythonCalls = _Native
-
-    monkeypatch.setattr(python_calls, "_core", _Core)
-
-
-@pytest.mark.usefixtures("native")
-def test_the_native_part_gets_the_filter_and_the_folders_of_ours_and_the_library() -> None:
-    chosen = CallFilter(
-        files=("/a",), exclude_files=("/b",), modules=("c",), exclude_modules=("d",),
-        c_calls=False, max_depth=7,
-    )  # fmt: skip
-    hold: Any = TracedCalls(chosen)._hold
-    own = os.path.dirname(os.path.abspath(fastprof.__file__)) + os.sep
-    assert hold.given == {
-        "files": ["/a"],
-        "excluded_files": ["/b"],
-        "modules": ["c"],
-        "excluded_modules": ["d"],
-        "c_calls": False,
-        "max_depth": 7,
-        "sum_frequent": False,
-        "own_folder": own,
-        "library_folder": os.path.dirname(os.__file__) + os.sep,
-    }
-    without: Any = TracedCalls(CallFilter())._hold
-    assert without.given["max_depth"] == (1 << 32) - 1
-
-
-@pytest.mark.usefixtures("native")
-def test_what_is_not_traced_is_reported() -> None:
-    traced = TracedCalls(CallFilter())
-    hold: Any = traced._hold
-    assert traced.start() == [] and traced.stop() == []
-    hold.filter = "the filter of another profile counts"
-    assert traced.start() == [hold.filter]
-    hold.others = "Threads 1, 2"
-    first, second = traced.start()
-    assert first == hold.filter
-    assert "(Threads 1, 2)" in second and "some threads are not traced" in second
-    (missing,) = traced.stop()
-    assert "(Threads 1, 2)" in missing and "replaced the tracing" in missing

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fastprof.cli.formats import FORMATS
 from fastprof.cli.main import make_parser
 
 # (words on the command line, name of the value, the value without them, the value with them)
@@ -63,17 +64,6 @@ RECORDING: list[Option] = [
     ("--spill-folder d", "spill_folder", None, "d"),
 ]  # fmt: skip
 PROGRAM: list[Option] = [("-m mod", "m", None, "mod"), ("-c code", "c", None, "code")]
-FORMATS = (
-    "native",
-    "chrome",
-    "perfetto",
-    "speedscope",
-    "folded",
-    "pstats",
-    "html",
-    "csv",
-    "memory",
-)
 TO: list[Option] = [(f"--to {name}", "to", None, name) for name in FORMATS]
 OUTPUT: list[Option] = [(f"{o} out", "output", None, "out") for o in ("-o", "--output")]
 

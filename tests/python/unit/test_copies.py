@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_events import event as made_event
 
 import fastprof
 from fastprof import errors
@@ -166,26 +165,3 @@ def test_dir_shows_what_users_call(profile: fastprof.profile) -> None:
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
     assert not {"annotations", "TYPE_CHECKING", "import_module", "Any"} & set(names)
     assert {"name", "time_range", "cpu_children", "input_shapes"} <= set(dir(profile.events()[0]))
-
-
-@pytest.mark.parametrize("copied", COPIES)
-@pytest.mark.parametrize("built", [False, True])
-def test_copies_know_whether_their_tree_was_built(
-    built: bool, copied: Callable[[Any], Any]
-) -> None:
-    events = fastprof.EventList([made_event("outer", 0, 10), made_event("inner", 2, 5)])
-    if built:
-        events._build_tree()
-    again = copied(events)
-    assert again._tree_built is built
-    assert len(again[0].cpu_children) == int(built)
-    assert again.key_averages()[0].self_cpu_time_total == 7
-
-
-@pytest.mark.parametrize("copied", COPIES)
-def test_copies_of_columns_are_columns(
-    profile: fastprof.profile, copied: Callable[[Any], Any]
-) -> None:
-    for events in (profile.events(), profile.key_averages()):
-        assert events._rows is not None and copied(events)._rows is not None
-        assert len(copied(events)) == len(events)

@@ -7,8 +7,6 @@ import errno
 import importlib.metadata
 import importlib.util
 import os
-import struct
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,12 +42,6 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(monkeypatch)
-
-
-def test_files_are_read_as_stripped_text(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b" tsc \xff\n")
-    assert checks._read(str(tmp_path / "file")) == "tsc \ufffd"
-    assert checks._read(str(tmp_path / "absent")) == ""
 
 
 @pytest.mark.parametrize(
@@ -99,48 +91,6 @@ def test_clock(machine: Machine, name: str, source: str, cpuinfo: str, ok: bool,
 
 
 @pytest.mark.parametrize(
-    ("answer", "ok", "text"),
-    [
-        ((1 << 3, 0), True, "stop is exact"),
-        ((0x1FF, 0), True, "stop is exact"),
-        ((0, 0), False, "requires Linux 4.14"),
-        ((0x17, 0), False, "requires Linux 4.14"),
-        ((-1, errno.ENOSYS), False, os.strerror(errno.ENOSYS)),
-        (OSError("no C library"), False, "no C library"),
-    ],
-)
-def test_membarrier(machine: Machine, answer: Any, ok: bool, text: str) -> None:
-    machine.answer = answer
-    found = checks._membarrier("x86_64")
-    assert found[:2] == ("membarrier", ok) and text in found.text
-    checks._membarrier("aarch64")
-    # MEMBARRIER_CMD_QUERY, with the numbers of <asm/unistd.h>.
-    called = [(number, *(argument.value for argument in rest)) for number, *rest in machine.calls]
-    assert called == [(324, 0, 0, 0), (283, 0, 0, 0)]
-
-
-@pytest.mark.parametrize(
-    ("name", "clock"),
-    [
-        ("arm64", "mach time of 24 MHz, by a slower path that keeps stamps distinct"),
-        ("x86_64", "mach time, rdtsc"),
-    ],
-)
-def test_a_mac(machine: Machine, monkeypatch: pytest.MonkeyPatch, name: str, clock: str) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert checks._clock(name) == ("clock", True, clock)
-    exact = "the kernel stops each thread instead: stop is exact"
-    assert checks._membarrier(name) == ("membarrier", True, exact)
-    assert machine.calls == []
-
-
-def test_an_unknown_machine_has_no_membarrier(machine: Machine) -> None:
-    found = checks._membarrier("riscv64")
-    assert found[:2] == ("membarrier", False)
-    assert found.ok is False and "not available" in found.text and machine.calls == []
-
-
-@pytest.mark.parametrize(
     ("error", "text"),
     [
         (errno.EACCES, "no permission (perf_event_paranoid 2): run sysctl"),
@@ -158,27 +108,6 @@ def test_perf_counters_that_are_refused(machine: Machine, error: int, text: str)
     assert found[:2] == ("perf counters", False) and text in found.text
 
 
-def test_perf_counters(machine: Machine) -> None:
-    assert checks._perf_counters("x86_64").text == "the kernel has no perf events"
-    machine.files["/proc/sys/kernel/perf_event_paranoid"] = "1"
-    assert checks._perf_counters("riscv64").text == "the kernel has no perf events"
-    assert machine.calls == []
-    opened = os.open(os.devnull, os.O_RDONLY)
-    machine.answer = (opened, 0)
-    found = checks._perf_counters("aarch64")
-    assert found == ("perf counters", True, "hardware counters (perf_event_paranoid 1)")
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(opened)
-    ((number, attributes, thread, cpu, group, flags),) = machine.calls
-    assert (number, thread.value, cpu.value, group.value, flags.value) == (241, 0, -1, -1, 0)
-    # type PERF_TYPE_HARDWARE, size 128, config PERF_COUNT_HW_INSTRUCTIONS; exclude_kernel, exclude_hv.
-    assert struct.unpack_from("<IIQ", attributes) == (0, 128, 1)
-    assert struct.unpack_from("<Q", attributes, 40) == (1 << 5 | 1 << 6,)
-    machine.answer = OSError("no C library")
-    assert checks._perf_counters("x86_64") == ("perf counters", False, "no C library")
-    assert machine.calls[-1][0] == 298
-
-
 @pytest.mark.parametrize(
     ("setting", "ok", "text"),
     [
@@ -192,26 +121,6 @@ def test_huge_pages(machine: Machine, setting: str, ok: bool, text: str) -> None
     machine.files["/sys/kernel/mm/transparent_hugepage/enabled"] = setting
     found = checks._huge_pages()
     assert found[:2] == ("huge pages", ok) and text in found.text
-
-
-def test_devices(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    present: set[str] = set()
-    monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "")
-    monkeypatch.setattr(Path, "exists", lambda path: str(path) in present)
-
-    def devices() -> dict[str, str]:
-        return {found.topic: found.text for found in checks._gpus() if found.ok is False}
-
-    assert all(text.startswith("no device found; ") for text in devices().values())
-    present |= {"/dev/nvidiactl", "/dev/accel/accel0"}
-    found = {topic: text.partition(" was found, but ")[0] for topic, text in devices().items()}
-    assert found["CUDA"] == "a device" and "switched off" in devices()["CUDA"]
-    kinds = {topic: text for topic, text in found.items() if not text.startswith("no device")}
-    assert kinds == {"CUDA": "a device", "HPU": "a Gaudi device"}
-    machine.files["/proc/driver/nvidia/version"] = "NVRM version: 1\nGCC version: 2"
-    assert devices()["CUDA"].startswith("NVRM version: 1 was found, but ")
-    (recorded,) = (found for found in checks._gpus() if found.ok)
-    assert recorded == ("CPU", True, "recorded")
 
 
 def version_of(versions: dict[str, str]) -> Callable[[str], str]:
@@ -288,19 +197,6 @@ def test_a_range_that_is_read_back_wrong_is_a_failure(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fastprof, "profile", Profile)
     (found,) = checks.recording_check()
     assert found[:2] == ("recording", False) and "read back as []" in found.text
-
-
-def test_system_calls_are_made(tmp_path: Path) -> None:
-    import ctypes
-
-    numbers = {"x86_64": 39, "aarch64": 172}  # getpid
-    number = numbers.get(os.uname().machine)
-    if number is None:
-        pytest.skip("the number of getpid is not known here")
-    assert checks._syscall(number) == (os.getpid(), 0)
-    read = {"x86_64": 0, "aarch64": 63}[os.uname().machine]
-    nothing = (ctypes.c_int(-1), None, ctypes.c_size_t(0))
-    assert checks._syscall(read, *nothing) == (-1, errno.EBADF)
 
 
 def test_devices_of_plug_ins(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

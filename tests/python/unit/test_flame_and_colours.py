@@ -14,7 +14,7 @@ from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_w
 from fastprof.model.site_kinds import KINDS
 from fastprof.model.sites import SiteTable
 from fastprof.views.flame_text import flame_text
-from fastprof.views.render import TableOptions, render_table, sorted_rows
+from fastprof.views.render import TableOptions, render_table
 from fastprof.views.tree_text import TreeOptions, tree_text
 
 COLOURS, BLOCKS = TextStyle(True, True), TextStyle(False, True)
@@ -233,23 +233,3 @@ def test_wide_names_are_aligned_in_a_coloured_table() -> None:
     events = EventList([event("\u540d\u524d", 0, 1), event("abcdef", 2, 3)])
     lines = render_table(events._frame(), TableOptions(style=BLOCKS)).splitlines()
     assert lines[3].startswith(" " * 6 + "\u540d\u524d  ") and lines[4].startswith("    abcdef  ")
-
-
-def test_names_that_are_made_visible() -> None:
-    events = EventList(
-        [event("a\x1b", 0, 1, input_shapes=[["\x07"], 1], stack=["f\x1b"], overload_name="o\x08")]
-    )
-    text = render_table(events._frame(), TableOptions(visible=True))
-    for shown in ("a\u241b", "[['\u2407'], 1]", "f\u241b", "o\u2408"):
-        assert shown in text
-    assert "\x1b" in render_table(events._frame(), TableOptions())
-
-
-def test_tables_sorted_by_name() -> None:
-    events = EventList([event(name, i, i + 1) for i, name in enumerate("bcab")])
-    for key in ("key", "name"):
-        assert sorted_rows(events._frame(), key).tolist() == [1, 0, 3, 2]
-    with pytest.raises(errors.ValueError, match=r"cannot sort by 'colour'\. Valid keys: key, "):
-        sorted_rows(events._frame(), "colour")
-    with pytest.raises(errors.ValueError, match=r"unknown time_unit 'h'\. Use one of"):
-        events.table(time_unit="h")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from made_events import event
 
 from fastprof.base.device_type import DeviceType
 from fastprof.base.native_numbers import Category
-from fastprof.exporters.list_trace import _int64, _ns, _plain, table_to_write
+from fastprof.exporters.list_trace import table_to_write
 from fastprof.model.table import EventFlag, EventKind, EventTable
 
 NODE, DEVICE = 1 << 20, 1 << 21  # first process ids of nodes and devices
@@ -147,21 +146,3 @@ def test_indices_of_devices_stay_within_their_column(index: int, kept: int) -> N
     made = event("k", 0, 1, device_type=DeviceType.CUDA, device_index=index)
     (site,) = table_to_write([made]).sites
     assert site.device_index == kept
-
-
-def test_times_and_numbers_that_are_no_64_bit_integers() -> None:
-    most = 4 * 10**18
-    assert [_ns(us) for us in (1.0005, -2, math.nan, math.inf, -math.inf, 1e300, -1e300)] == [
-        1000, -2000, 0, 0, 0, most, -most,
-    ]  # fmt: skip
-    assert [_ns(us) for us in (4e15, 4.1e15, -4.1e15)] == [most, most, -most]
-    assert [_int64(n) for n in (5, -5, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63))] == [
-        5, -5, 2**63 - 1, -(2**63), -1, 0, -(2**63),
-    ]  # fmt: skip
-    assert table_to_write([event("a", 0, 1, thread=2**64 - 1)]).tracks[0].tid == -1
-    assert len(table_to_write([])) == 0
-
-
-def test_values_that_json_has_not() -> None:
-    given = {"a": math.nan, 3: [True, None, 2, 2.5, (math.inf,)], "\ud800": {1}, "b": "\udfff"}
-    assert _plain(given) == {"a": "nan", "3": [True, None, 2, 2.5, ["inf"]], "?": "{1}", "b": "?"}

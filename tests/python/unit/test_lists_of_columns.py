@@ -17,7 +17,6 @@ from fastprof.base.device_type import DeviceType
 from fastprof.model.table import CodedColumn, EventFlag, EventTable, KernelTable, Site, Track
 from fastprof.views import (
     EventList,
-    FunctionEvent,
     Interval,
     Kernel,
 )
@@ -32,22 +31,6 @@ def large_table(size: int = 1000) -> EventTable:
     )  # fmt: skip
 
 
-def test_no_event_object_is_made_for_averages_tables_and_columns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[int] = []
-    monkeypatch.setattr(
-        FunctionEvent, "_of_row", classmethod(lambda cls, rows, index: made.append(index))
-    )
-    events = EventList.from_table(large_table())
-    assert "n3" in events.key_averages().table(sort_by="cpu_time")
-    assert "n3" in events.table(row_limit=5)
-    assert len(events.to_columns()["start_us"]) == len(events) == 1000
-    assert events.self_cpu_time_total == pytest.approx(7.0)
-    assert "<table " in events._repr_html_()
-    assert made == []
-
-
 def test_events_are_identical_while_held_and_free_afterwards() -> None:
     events = EventList.from_table(large_table())
     first = events[0]
@@ -58,19 +41,6 @@ def test_events_are_identical_while_held_and_free_afterwards() -> None:
     assert gone() is None  # no reference cycle: freed without the garbage collector
     del first, events
     assert gc.collect() >= 0
-
-
-def test_walking_a_list_keeps_no_events() -> None:
-    events = EventList.from_table(large_table(5000))
-    held = events[7]
-    held.note = "mine"  # type: ignore[attr-defined]
-    for e in events:
-        assert e.id >= 0
-    rows = events._rows
-    assert rows is not None
-    assert len(rows._alive) <= 2048  # type: ignore[union-attr]
-    assert events[7] is held
-    assert sum(1 for e in events if e is held) == 1
 
 
 def test_looking_changes_nothing() -> None:
@@ -159,24 +129,6 @@ def test_row_fields() -> None:
     assert fresh.input_shapes == [[2, 3]]
     with pytest.raises(AttributeError, match="no_such"):
         mm.no_such  # noqa: B018
-
-
-def test_events_that_nobody_refers_to_are_forgotten() -> None:
-    events = EventList.from_table(large_table(100))
-    rows: Any = events._rows
-    rows._prune_at = 10
-    held = [events[i] for i in range(8)]
-    for i in (20, 21):
-        events[i]
-        assert len(rows._alive) == i - 11 and rows._prune_at == 10
-    events[22]  # exceeds the limit: those that are held stay, and this one
-    assert rows._alive.keys() - {22} == set(range(8)) and rows._prune_at == 1024
-    assert all(events[i] is held[i] for i in range(8))
-    many = EventList.from_table(large_table(2000))
-    every = list(many)
-    rows = many._rows
-    rows._prune()
-    assert len(rows._alive) == len(every) == 2000 and rows._prune_at == 4000
 
 
 def test_unknown_names_are_no_fields() -> None:

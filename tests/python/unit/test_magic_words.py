@@ -9,7 +9,6 @@ import pytest
 
 from fastprof import errors
 from fastprof.cli.magic_line import split_magic_line
-from fastprof.cli.notebook import make_parser
 
 PARSER = argparse.ArgumentParser()
 PARSER.add_argument("--calls", action="store_true")
@@ -53,16 +52,3 @@ def test_words_and_statement(line: str, words: list[str], statement: str) -> Non
 def test_a_value_is_missing(line: str) -> None:
     with pytest.raises(errors.ValueError, match="--html needs a value"):
         split(line)
-
-
-def test_the_options_of_the_magic() -> None:
-    parser = make_parser()
-    words, statement = split_magic_line(
-        "--as prof --height 300 --table --calls fit()", parser._option_string_actions
-    )
-    options = parser.parse_args(words)
-    assert statement == "fit()"
-    assert (options.name, options.height, options.table, options.calls) == ("prof", 300, True, True)
-    plain = parser.parse_args([])
-    assert (plain.name, plain.html, plain.height) == (None, None, 600)
-    assert (plain.table, plain.no_source, plain.all_threads) == (False, False, False)

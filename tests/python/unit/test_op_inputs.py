@@ -21,7 +21,6 @@ from plain_captures import capture_of
 
 from fastprof.base.native_numbers import DetailType, InputBit, InputKind
 from fastprof.decode.op_inputs import (
-    _ITEM_BYTES,
     DTYPE_NAMES,
     OpInputs,
     code_blocks,
@@ -356,18 +355,3 @@ def test_blocks_of_equal_hash_are_told_apart() -> None:
     codes, blocks = code_blocks(words, np.arange(4) * 2, np.full(4, 2))
     assert [blocks[code] for code in codes.tolist()] == colliding
     assert len(blocks) == 3
-
-
-def test_bytes_of_an_element_of_each_type() -> None:
-    """Sizes of C's types on 64-bit machines, and of PyTorch's as their names say; quantised ints as ints."""
-    of_c = {"char": 1, "short": 2, "int": 4, "long": 8, "float": 4, "double": 8, "bool": 1}
-    of_torch = {"Half": 2, "BFloat16": 2, "qint32": 4, "bits16": 2, "complex<c10::Half>": 4,
-                "complex<float>": 8, "complex<double>": 16}  # fmt: skip
-    for name in DTYPE_NAMES:
-        if name.startswith("c10::"):
-            expected = of_torch.get(name.removeprefix("c10::"), 1)
-        else:
-            words = set(name.split()) - {"signed", "unsigned"}
-            expected = of_c[(words - {"int"} or {"int"}).pop()]
-        assert _ITEM_BYTES.get(name, 1) == expected, name
-    assert set(_ITEM_BYTES) <= set(DTYPE_NAMES)

@@ -116,13 +116,6 @@ def test_the_separator_of_entries_is_in_some_of_them(text: str, entries: list[st
     assert registry._entries(text) == entries
 
 
-def test_a_file_of_that_name_is_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plugin").touch()
-    assert registry._entries("plugin:name") == ["plugin", "name"]
-    assert [name for name, _ in registry._of_environment("plugin:name")] == ["plugin", "name"]
-
-
 def test_a_library_is_found_by_its_path(chips: Path) -> None:
     with pytest.raises(
         errors.UnavailableError, match=rf"plug-in {os.getcwd()}/no\.so does not exist"
@@ -152,66 +145,3 @@ def test_entry_points_of_packages(chips: Path, monkeypatch: pytest.MonkeyPatch) 
     assert registry._contains_group(str(chips))
     assert not registry._contains_group(str(chips / "absent"))
     assert [device.name for device in devices.registered()] == ["made"]
-
-
-def test_an_empty_variable_turns_packages_off(chips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> object:
-        raise AssertionError("asked for packages")
-
-    monkeypatch.setattr(registry, "_of_packages", refuse)
-    assert named("") == []
-
-
-def test_entries_of_the_environment_are_paths_or_attributes_of_modules() -> None:
-    text = "chip.so:/lib/x.so::os.path:join:./y:fastprof.devices:register"
-    loaders = dict(registry._of_environment(text))
-    assert list(loaders) == [
-        "chip.so",
-        "/lib/x.so",
-        "os.path:join",
-        "./y",
-        "fastprof.devices:register",
-    ]
-    assert [loaders[path]() for path in ("chip.so", "/lib/x.so", "./y")] == [
-        "chip.so",
-        "/lib/x.so",
-        "./y",
-    ]
-    assert loaders["os.path:join"]() is os.path.join
-    assert loaders["fastprof.devices:register"]() is devices.register
-    assert list(registry._of_environment("")) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "entries"),
-    [
-        ("a:b", ["a:b"]),
-        ("a.b:c.d", ["a.b:c.d"]),
-        ("a:b:c", ["a:b", "c"]),
-        ("/a:b", ["/a", "b"]),
-        ("a:/b", ["a", "/b"]),
-        ("a", ["a"]),
-        (":a::b:", ["a:b"]),
-        ("a-b:c", ["a-b", "c"]),
-        ("1a:c", ["1a", "c"]),
-    ],
-)
-def test_entries_are_taken_apart(text: str, entries: list[str]) -> None:
-    assert registry._entries(text) == entries
-
-
-def test_only_packages_that_name_the_group_are_asked(tmp_path: Path) -> None:
-    assert not registry._contains_group(str(tmp_path))
-    assert not registry._contains_group(str(tmp_path / "absent"))
-    for name, text in (
-        ("a-1.dist-info", "[console_scripts]\nx = y"),
-        ("b-1", "[fastprof.devices]"),
-        ("c-1.dist-info", None),
-    ):
-        (tmp_path / name).mkdir()
-        if text is not None:
-            (tmp_path / name / "entry_points.txt").write_text(text)
-    assert not registry._contains_group(str(tmp_path))
-    (tmp_path / "d.egg-info").mkdir()
-    (tmp_path / "d.egg-info" / "entry_points.txt").write_text("[other]\n[fastprof.devices]\nx = y")
-    assert registry._contains_group(str(tmp_path))

@@ -126,26 +126,6 @@ def test_posix_spawnp_is_followed(counted: list[int]) -> None:
     assert os.waitpid(process, 0)[1] == 0 and counted == [1]
 
 
-def test_a_thread_executes_only_during_the_call(counted: list[int]) -> None:
-    seen: list[tuple[Any, ...]] = []
-
-    def start(*args: Any) -> int:
-        seen.append((process_starts.is_executing(), *args))
-        if not args:
-            raise OSError("no such program")
-        return 0  # what a fork returns in the child
-
-    wrapped = process_starts._recorded(start, SPAWN)
-    assert wrapped("path", []) == wrapped("path", [], None, "more") == 0
-    with pytest.raises(OSError, match="no such program"):
-        wrapped()
-    assert seen == [(True, "path", []), (True, "path", [], None, "more"), (True,)]
-    assert not process_starts.is_executing() and counted == []
-    wrapped("path", [], {"A": "1"}, "more")
-    assert seen[-1][3].keys() == {b"A", b"FASTPROF_FOLLOW", b"PYTHONPATH"}
-    assert seen[-1][4] == "more"
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -166,28 +146,3 @@ def test_an_environment_of_its_own_gets_the_folder(given: Any) -> None:
     assert process_starts.with_folder(entries, "/shards") is entries
     moved = process_starts.with_folder(found, "/others")  # a profile within the followed process
     assert moved == found | {b"FASTPROF_FOLLOW": b"/others"}
-
-
-def test_an_environment_without_a_path_gets_only_ours() -> None:
-    for given in ({}, {b"PYTHONPATH": b""}):
-        found = process_starts.with_folder(given, "/shards")
-        assert os.path.isdir(found[b"PYTHONPATH"])
-
-
-def test_no_environment_is_inherited() -> None:
-    assert process_starts.with_folder(None, "/shards") is None
-
-
-def test_numbers_of_arrows_differ() -> None:
-    following = process_starts.Followed("/shards", 32767)
-    numbers = [following.next_fork() for _ in range(1000)]
-    numbers += [following.link_of(pid) for pid in (os.getpid(), 1, 4194303)]
-    assert len(set(numbers)) == len(numbers) and 0 < min(numbers) <= max(numbers) < 1 << 63
-
-
-def test_numbers_of_forks_begin_again_before_they_are_used_up() -> None:
-    following = process_starts.Followed("/shards", 1)
-    first = following.next_fork()
-    assert first == 1 << 48 | os.getpid() << 20 | 1  # 0 is the number of an executed program
-    following._forks = (1 << 20) - 1
-    assert following.next_fork() == first

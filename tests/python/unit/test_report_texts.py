@@ -1,71 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of a report: facts of the machine, bounded texts, source files within their limits."""
+"""Texts of a report: bounded texts, source files within their limits."""
 
 from __future__ import annotations
 
 import linecache
 import os
-import platform
-import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fastprof
 from fastprof.base.device_type import device_type_name
 from fastprof.model.table import EventTable, Site
-from fastprof.report import details, facts, sources
-from fastprof.report.dataset import _left_out_note
-from fastprof.report.facts import machine_facts
+from fastprof.report import details, sources
 from fastprof.report.sources import source_texts
 from fastprof.report.texts import Strings, bounded, json_value
-
-
-def test_facts_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "node", lambda: "box")
-    monkeypatch.setattr(
-        platform, "platform", lambda terse=False: "Short-1" if terse else "Long-1-x"
-    )
-    monkeypatch.setattr(platform, "python_version", lambda: "3.99")
-    monkeypatch.setattr(facts, "_processor", lambda: "Fast CPU")
-    monkeypatch.setattr(os, "cpu_count", lambda: 12)
-    monkeypatch.setattr(sys, "argv", ["train.py", "--fast", "x"])
-    monkeypatch.setitem(sys.modules, "torch", None)
-    expected = {
-        "machine": "box", "processor": "Fast CPU, 12 CPUs", "system": "Short-1", "Python": "3.99",
-        "command": "train.py --fast x", "fastprof": fastprof.__version__,
-    }  # fmt: skip
-    assert machine_facts() == expected
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__="2.99+cu1"))
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    changed = {**expected, "torch": "2.99+cu1", "processor": "Fast CPU, 1 CPUs"}
-    assert machine_facts() == changed
-    assert list(machine_facts()) == [
-        "machine", "processor", "system", "Python", "torch", "command", "fastprof",
-    ]  # fmt: skip
-    monkeypatch.setattr(platform, "node", lambda: "")
-    assert "machine" not in machine_facts()
-
-
-def test_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    info = tmp_path / "cpuinfo"
-
-    def opened(path: str, **how: Any) -> Any:
-        assert path == "/proc/cpuinfo"
-        return open(info, **how)
-
-    monkeypatch.setattr(facts, "open", opened, raising=False)
-    monkeypatch.setattr(platform, "processor", lambda: "")
-    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert facts._processor() == "riscv64"  # no such file
-    info.write_bytes(b"processor: 0\nmodel name\t: Fast: CPU \xff\nmodel name: other\n")
-    assert facts._processor() == "Fast: CPU \ufffd"
-    info.write_bytes(b"processor: 0\n")
-    assert facts._processor() == "riscv64"
-    monkeypatch.setattr(platform, "processor", lambda: "made up")
-    assert facts._processor() == "made up"
 
 
 def test_texts_are_bounded() -> None:
@@ -98,17 +48,6 @@ def test_devices_that_are_not_known_have_their_number() -> None:
     assert [device_type_name(number) for number in (0, 1, 20, 21, 99)] == [
         "cpu", "cuda", "privateuse1", "device21", "device99",
     ]  # fmt: skip
-
-
-def test_which_sources_were_left_out() -> None:
-    assert _left_out_note(["/x/a.py"]) == "source text of 1 file left out because of its size: a.py"
-    files = [f"/x/f{i}.py" for i in range(6)]
-    assert _left_out_note(files[:5]).endswith(
-        "5 files left out because of their size: f0.py, f1.py, f2.py, f3.py, f4.py"
-    )
-    assert _left_out_note(files).endswith(
-        "6 files left out because of their size: f0.py, f1.py, f2.py, f3.py, f4.py, ..."
-    )
 
 
 @pytest.fixture

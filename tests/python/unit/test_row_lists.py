@@ -142,17 +142,6 @@ def test_a_changed_list_computes_from_its_events() -> None:
     assert first.self_cpu_time_total == 9.0
 
 
-def test_a_tree_is_built_once() -> None:
-    events = EventList([event("a", 0, 10), event("b", 1, 5)])
-    for _ in range(2):
-        events._build_tree()
-        assert [e.name for e in events] == ["a", "b"]
-        assert events[0].cpu_children == [events[1]] and events[1].cpu_parent is events[0]
-    over_rows = ranges()
-    over_rows._build_tree()
-    assert over_rows._rows is not None
-
-
 def test_an_event_of_a_row_has_the_fields_of_one_that_was_made() -> None:
     made = event("a", 0, 9, id=1)
     names = {name for name in made.__dict__ if not name.startswith("_")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import signal
 import sys
 import threading
@@ -133,25 +132,6 @@ def check_handlers_of_ctrl_c() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_permission_to_write_is_that_of_the_folder_or_of_the_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[str, int]] = []
-
-    def access(path: str, mode: int) -> bool:
-        asked.append((str(path), mode))
-        return False
-
-    monkeypatch.setattr(os, "access", access)
-    (tmp_path / "old.json").touch()
-    for path in ("new.json", "old.json", os.devnull):
-        with pytest.raises(errors.IoError, match=f"cannot write {path}: no permission") as raised:
-            check_output(path)
-        assert raised.value.errno == errno.EACCES
-    folder = (str(tmp_path), os.W_OK | os.X_OK)
-    assert asked == [folder, folder, (os.devnull, os.W_OK)]
-
-
 def test_errors_have_the_number_of_their_cause() -> None:
     for path, number in ((".", errno.EISDIR), ("absent/t.json", errno.ENOENT)):
         with pytest.raises(errors.IoError) as raised:
@@ -171,25 +151,6 @@ def test_each_format_is_written_by_its_export(tmp_path: Path) -> None:
     assert "kept" in Path(path).read_text()
 
 
-@pytest.mark.parametrize(
-    ("wanted", "kind", "other", "name"),
-    [
-        ("t.json", "chrome", "chrome", "t.json"),
-        ("t.json.gz", "chrome", "chrome", "t.json.gz"),
-        ("t.json.gz", "chrome", "native", "t.fastprof.gz"),
-        ("t.odd", "chrome", "chrome", "t.odd.json"),
-        ("t.perfetto-trace", "perfetto", "perfetto", "t.perfetto-trace"),
-        (".json", "chrome", "chrome", "trace.json"),
-        (".json.gz", "chrome", "native", "trace.fastprof.gz"),
-    ],
-)
-def test_names_in_another_folder(
-    tmp_path: Path, wanted: str, kind: str, other: str, name: str
-) -> None:
-    found = outcome._free_name(str(tmp_path), f"/elsewhere/{wanted}", kind, other)
-    assert found == str(tmp_path / name)
-
-
 def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
     def name() -> str | None:
         return outcome._free_name(str(tmp_path), str(tmp_path / "t.json"), "chrome", "chrome")
@@ -207,32 +168,6 @@ def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
     assert outcome._free_name(str(tmp_path / "absent"), "/t.json", "chrome", "chrome") is None
 
 
-def test_places_are_tried_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/own")
-    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: f"/tmp/{prefix}1")
-    places = list(outcome._places("/folder/t.json", "/start"))
-    assert places == ["/folder", "/start", "/tmp/fastprof-1", "/own"]
-
-    def fail(prefix: str) -> str:
-        raise OSError("no room")
-
-    monkeypatch.setattr("tempfile.mkdtemp", fail)
-    assert list(outcome._places("/folder/t.json", "/start")) == ["/folder", "/start", "/own"]
-
-
-def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
-    monkeypatch.setattr(outcome, "_places", lambda path, start: iter([str(tmp_path / "absent")]))
-    path, _, failed = keep(_Failing(100), str(tmp_path / "t.json"), "chrome", str(tmp_path))
-    assert (path, failed) == ("", 1)
-    assert "no space left" in capsys.readouterr().err
-
-
-def test_reasons_of_failures() -> None:
-    assert outcome._reason(OSError(errno.ENOSPC, "No space", "t.json")) == "OSError: No space"
-    assert outcome._reason(KeyError("x")) == "KeyError: 'x'"
-    assert outcome._reason(errors.ValueError("wrong")) == "wrong"
-
-
 def test_messages_go_to_standard_error_if_there_is_one(
     capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,47 +179,6 @@ def test_messages_go_to_standard_error_if_there_is_one(
 
 
 # ---- what fastprof run prints ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("chrome", "; open it at https://ui.perfetto.dev"),
-        ("perfetto", "; open it at https://ui.perfetto.dev"),
-        ("speedscope", "; open it at https://www.speedscope.app"),
-        ("folded", "; open it at https://www.speedscope.app"),
-        ("native", "; print it with: fastprof report"),
-        ("csv", ""),
-    ],
-)
-def test_how_to_open_each_format(kind: str, text: str) -> None:
-    assert run._how_to_open(kind) == text
-
-
-class _Nothing:
-    def __init__(self) -> None:
-        self.missing = {"torch_ops": "torch is broken"}
-
-
-@pytest.mark.parametrize("torch", [False, True])
-def test_why_nothing_was_recorded(torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    if torch:
-        monkeypatch.setitem(sys.modules, "torch", argparse)
-    options = argparse.Namespace(no_trace=False, this_thread=False)
-    text = run._why_nothing(_Nothing(), options, False)
-    lines = text.splitlines()
-    assert "entered no range, so no trace was written. " in lines[0]
-    assert lines[1].strip() == "from fastprof import record_function"
-    assert lines[2].strip().startswith("with record_function(")
-    assert lines[3] == "Not recorded: torch_ops: torch is broken"
-    assert ("fastprof doctor" in text) == torch
-    assert len(lines) == 4 + torch
-    assert "no trace was written" not in run._why_nothing(_Nothing(), options, True)
-    options = argparse.Namespace(no_trace=True, this_thread=True)
-    text = run._why_nothing(_Nothing(), options, False)
-    assert "entered no range. " in text
-    assert text.splitlines()[3] == "--this-thread excluded all other threads."
 
 
 def test_a_table_that_cannot_be_printed_is_a_failure(capsys: Capsys) -> None:
@@ -311,17 +205,3 @@ def test_a_table_that_cannot_be_printed_is_a_failure(capsys: Capsys) -> None:
     assert run._report(Broken(), options, [], ".", None) == 0
     said = capsys.readouterr().err
     assert said == "fastprof: 2 processes\nNot recorded: no folder\n"
-
-
-def test_only_the_run_itself(capsys: Capsys) -> None:
-    class Of:
-        def __init__(self, rows: int, **dropped: int) -> None:
-            self.event_table = fastprof.EventTable(
-                {"start_ns": [1] * rows, "end_ns": [2] * rows, "site": [0] * rows},
-                sites=[fastprof.Site("-c")], dropped=dropped, t0_ns=10**9, t1_ns=3 * 10**9,
-            )  # fmt: skip
-
-    assert run._only_the_run(Of(0)) and run._only_the_run(Of(1))
-    assert not run._only_the_run(Of(2)) and not run._only_the_run(Of(1, bound=1))
-    assert run._only_the_run(object()) is False
-    assert run._run_time_s(Of(1)) == 2.0

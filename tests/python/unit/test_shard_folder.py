@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from fastprof import _core, errors
-from fastprof.profiler.child import options_for_children
+from fastprof import errors
 from fastprof.record import shard_folder
 from fastprof.record.own_descriptor import OwnDescriptor
 from fastprof.record.shard_folder import ShardFolder, process_start
@@ -146,30 +145,6 @@ def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
     assert path.exists() and over.exists()
 
 
-def test_shared_memory_is_used_if_it_has_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    for folder, room, used in (
-        (tmp_path, 1, True),
-        (tmp_path, 1 << 62, False),
-        (tmp_path / "file", 1, False),
-        (tmp_path / "absent", 1, False),
-    ):
-        monkeypatch.setattr(_core, "folder_in_memory", lambda folder=folder: str(folder))
-        monkeypatch.setattr(shard_folder, "_MIN_FREE_BYTES", room)
-        assert shard_folder._shared_memory() == (str(folder) if used else None)
-    monkeypatch.setattr(_core, "folder_in_memory", lambda: None)  # macOS has none
-    assert shard_folder._shared_memory() is None
-    facts = os.statvfs(tmp_path)
-    monkeypatch.setattr(_core, "folder_in_memory", lambda: str(tmp_path))
-    monkeypatch.setattr(os, "statvfs", lambda path: facts)
-    for missing in (0, 1):
-        room = facts.f_bavail * facts.f_frsize + missing
-        monkeypatch.setattr(shard_folder, "_MIN_FREE_BYTES", room)
-        assert (shard_folder._shared_memory() is None) == bool(missing)
-
-
 def test_start_of_processes() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     began = process_start(child.pid)
@@ -219,40 +194,7 @@ def test_what_was_never_open_is_not_ours(tmp_path: Path) -> None:
     never.close()
 
 
-def test_children_get_the_options_as_plain_values() -> None:
-    options = fastprof.profile(
-        record_shapes=True,
-        overflow="spill",
-        max_bytes=1 << 20,
-        python_calls=fastprof.CallFilter(modules=("a",), max_depth=3),
-    )._options
-    told = options_for_children(options)
-    assert told["recording"]["record_shapes"] is True
-    assert told["recording"]["max_bytes"] == 1 << 20
-    assert told["recording"]["overflow"] == 0  # a shard cannot be spilled
-    assert told["python_calls"]["max_depth"] == 3
-    import json
-
-    assert json.loads(json.dumps(told))["python_calls"]["modules"] == ["a"]
-
-
 def test_a_folder_without_shards_cannot_be_recovered(folder: ShardFolder) -> None:
     folder.note("not recorded: no room")
     with pytest.raises(errors.FormatError, match="no room"):
         fastprof.recover(folder.path)
-
-
-def test_a_copy_that_fails_leaves_the_file_and_says_so(tmp_path: Path) -> None:
-    from fastprof.record.shard_folder import _copy_without_zeroes
-
-    file, copy = tmp_path / "records", tmp_path / "copy"
-    text = b"begin" + bytes(20_000) + b"end" + bytes(5000)
-    file.write_bytes(text)
-    copy.write_bytes(b"somebody's")
-    with pytest.raises(FileExistsError):
-        _copy_without_zeroes(str(file), str(copy))
-    assert file.read_bytes() == text
-    _copy_without_zeroes(str(file), str(tmp_path / "other"))
-    assert file.read_bytes() == text and not (tmp_path / "other").exists()
-    with pytest.raises(FileNotFoundError):
-        _copy_without_zeroes(str(tmp_path / "none"), str(tmp_path / "other"))

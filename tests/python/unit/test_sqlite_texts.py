@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of an SQLite file: long ones are cut, with a mark; what is no text is none; memory is limited beforehand."""
+"""Texts of an SQLite file: long ones are cut, with a mark; wrong integers are named; copies are removed."""
 
 from __future__ import annotations
 
@@ -51,69 +51,6 @@ def test_long_texts_are_cut_behind_the_most_characters(tmp_path: Path) -> None:
     assert column is not None
     assert column.codes.tolist() == [0, 1, 2, 3, 4, 4]
     assert list(column.values) == texts[:4] + cut[:1]
-
-
-def test_what_is_no_text_has_no_name(tmp_path: Path) -> None:
-    rows = [
-        (1, "one"),
-        (2, None),
-        (3, 3),
-        (4, b"four"),
-        (None, "none"),
-        ("5", "five"),
-        (6.5, "six"),
-        (1, "again"),
-    ]
-    with opened(made(tmp_path / "d", rows)) as database:
-        assert database.strings(TABLE, "id", TEXT) == {1: "again", 3: "3"}
-        column = database.distinct_texts(TABLE, TEXT)
-        assert column is not None and list(column) == [
-            "one", None, None, None, "none", "five", "six", "again",
-        ]  # fmt: skip
-        assert column.codes.dtype.name == "int32"
-        assert (
-            database.strings(TABLE, "id", "other") == database.strings(TABLE, "other", TEXT) == {}
-        )
-        assert database.strings("other", "id", TEXT) == {}
-        assert database.distinct_texts(TABLE, "other") is None
-        assert database.distinct_texts("other", TEXT) is None
-        assert database.has(TABLE) and not database.has("other")
-        assert database.columns(TABLE) == {"id", TEXT} and database.columns("other") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("texts", "strings_bytes", "distinct_bytes"),
-    [
-        ([], 0, 0),
-        (["abc"], 200 + 3 * 4, 200 + 3 * 4),
-        (["\u00fc" * 10] * 3, 3 * 200 + 30 * 4, 3 * 200 + 30 * 4),  # characters, not bytes
-        (["x" * 9000], 200 + MOST_CHARS * 4, 200 + MOST_CHARS * 4),
-        (["x" * 5000, "y"], 2 * 200 + 5001 * 4, 2 * 200 + 4001 * 4),
-    ],
-    ids=["none", "one", "three", "long", "long and short"],
-)  # fmt: skip
-def test_texts_are_read_if_their_upper_bound_is_within_the_limit(
-    tmp_path: Path, texts: list[str], strings_bytes: int, distinct_bytes: int
-) -> None:
-    path = made(tmp_path / "d", list(enumerate(texts)))
-    with opened(path, max(strings_bytes, 1)) as database:
-        assert len(database.strings(TABLE, "id", TEXT)) == len(texts)
-    with opened(path, max(distinct_bytes, 1)) as database:
-        assert len(database.distinct_texts(TABLE, TEXT) or []) == len(texts)
-    if texts:
-        with opened(path, strings_bytes - 1) as database, pytest.raises(errors.FormatError):
-            database.strings(TABLE, "id", TEXT)
-        with opened(path, distinct_bytes - 1) as database, pytest.raises(errors.FormatError):
-            database.distinct_texts(TABLE, TEXT)
-
-
-def test_integers_are_read_if_their_upper_bound_is_within_the_limit(tmp_path: Path) -> None:
-    """48 bytes a cell where SQLite reads them, 20 where their pages are read."""
-    path = made(tmp_path / "d", [(i, i) for i in range(10)])
-    with opened(path, 960) as database:
-        assert database.integers(TABLE, ["id"], [TEXT], native=False)[1].tolist() == [*range(10)]
-    with opened(path, 959) as database, pytest.raises(errors.FormatError, match="more than 959"):
-        database.integers(TABLE, ["id"], [TEXT], native=False)
 
 
 def test_a_wrong_integer_is_named(tmp_path: Path) -> None:
