@@ -8,7 +8,7 @@ import re
 
 __all__ = ["call_label", "is_installed", "shorten_paths"]
 
-_CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?\(\d+\))")
+_CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?(?:\(\d+\)|:\d+ in ))")
 _NAMED = re.compile(r"(?:.*[/\\])?([^/\\]+)\((\d+)\): (.+)", re.DOTALL)
 _BUILT_IN = re.compile(
     r"<(?:built-in (?:function|method)|method) '?([^ ']+)(?: .*|'.*)?>", re.DOTALL
@@ -19,7 +19,7 @@ _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/
 def shorten_paths(text: str, folder: str | None = None) -> str:
     """Return the text with the path of each call relative to `folder` or to the folder of installed packages.
 
-    "/srv/u/train.py(12): step" becomes "train.py(12): step" in /srv/u, and
+    "/srv/u/train.py(12): step" becomes "train.py(12): step" in /srv/u ("/srv/u/train.py:12 in step" likewise), and
     "/usr/lib/python3.11/site-packages/torch/x.py(3): f" becomes "torch/x.py(3): f". Other paths are kept.
     folder: default: the working directory. Any thread.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.calls_text import notes_on_calls, shown_calls
 from fastprof.cli.html import add_html_options, html_path, write_report
 from fastprof.cli.options import (
@@ -183,7 +184,7 @@ def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
         text = memory_report(events.to_table()).text(
             options.row_limit if options.row_limit >= 0 else 1 << 30
         )
-        parts.append("\n".join(map(screen.line, text.split("\n"))))
+        parts.append("\n".join(screen.line(shorten_paths(line)) for line in text.split("\n")))
     if options.tree:
         limits = TreeOptions(
             options.depth, options.min_percent, options.time_unit, screen.width, screen.style

@@ -8,6 +8,8 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
@@ -26,6 +28,7 @@ from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
+from fastprof.model.sites import TASK_CATEGORIES
 
 __all__ = ["add_parser"]
 
@@ -217,7 +220,7 @@ def _report_processes(profiler: Any) -> None:
 
 def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -> None:
     screen = Screen.of(sys.stderr)
-    if not (has_calls and _only_the_run(profiler)):  # one line, 100 %
+    if not (has_calls and _one_row(profiler)):  # one line, 100 %
         print_message(table_text(profiler.events(), options, screen, calls=False))
     table = profiler.event_table
     if has_calls:
@@ -252,6 +255,16 @@ def _only_the_run(profiler: Any) -> bool:
         return False  # keep() then writes what it can
 
 
+def _one_row(profiler: Any) -> bool:
+    """Return whether the table of ranges has one row, that of the whole run: tasks are rows of no table."""
+    if _only_the_run(profiler):
+        return True
+    table = profiler.event_table
+    tasks = [category in TASK_CATEGORIES for category in table.sites.field("category")]
+    shown = ~table.column("is_python_function") & ~np.array(tasks, np.bool_)[table.column("site")]
+    return int(shown.sum()) <= 1 and not table.dropped
+
+
 def _hint(profiler: Any, options: argparse.Namespace) -> str:
     try:
         return memory_hint(options, profiler.event_table)
@@ -269,7 +282,7 @@ def _why_nothing(profiler: Any, options: argparse.Namespace, wrote: bool) -> str
         "fastprof: the program entered no range"
         + ("" if wrote or options.no_trace else ", so no trace was written")
         + ". fastprof records the ranges of the program and of annotated C++ libraries, and torch ops;"
-        " with --calls, every Python call, too. To add a range:",
+        " without --no-calls, calls of functions, too. To add a range:",
         "    from fastprof import record_function",
         '    with record_function("load data"): ...',
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.analysis.explanation import explain
+from fastprof.base.short_paths import shorten_paths
 from fastprof.report.rows import ReportRows
 from fastprof.report.texts import bounded
 
@@ -17,15 +18,20 @@ _ROWS = 5
 
 
 def findings_of(rows: ReportRows) -> dict[str, Any]:
-    """Return {"first": what to do first, "lines": [(text, report rows that it is based on)]}; {} without findings."""
+    """Return {"first": what to do first, "lines": [(text, report rows that it is based on)]}; {} without findings.
+
+    Paths of calls are relative to the working folder.
+    """
     found = explain(rows.table, breakdown=False)
     own = rows.of_table_rows()
     lines = [
-        (bounded(text, 600), _report_rows(own, based_on)) for text, based_on in found.findings()
+        (bounded(shorten_paths(text), 600), _report_rows(own, based_on))
+        for text, based_on in found.findings()
     ]
     if not lines:
         return {}
-    return {"first": bounded(found.first.text, 600) if found.first else "", "lines": lines}
+    first = bounded(shorten_paths(found.first.text), 600) if found.first else ""
+    return {"first": first, "lines": lines}
 
 
 def _report_rows(own: Any, table_rows: list[int]) -> list[int]:

@@ -18,6 +18,7 @@ from fastprof.base.short_paths import shorten_paths
         ("5 % 3 ms  /srv/u/a b/train.py(12): step  (3 calls)", "5 % 3 ms  a b/train.py(12): step  (3 calls)"),
         ("/srv/user/train.py(12): step", "/srv/user/train.py(12): step"),
         ("/usr/lib/python3.11/threading.py(5): run", "threading.py(5): run"),
+        ("blocked at /srv/u/a/b.py:12 in f() 3 times", "blocked at a/b.py:12 in f() 3 times"),
         ("/v/lib/python3.13t/site-packages/torch/x.py(3): f", "torch/x.py(3): f"),
         ("/srv/u/.venv/lib/python3.11/site-packages/a/b.py(3): f", "a/b.py(3): f"),
         ("torch/nn/x.py(3): f", "torch/nn/x.py(3): f"),
