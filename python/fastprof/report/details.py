@@ -65,9 +65,10 @@ def add_columns(pack: Packer, rows: ReportRows) -> None:
 def add_values(pack: Packer, rows: ReportRows, notes: list[str]) -> list[dict[str, Any]]:
     """Add the block "values", codes + 1 of the rows; return name, label and JSON texts of each column.
 
-    notes: a line is appended for each column that is not written completely.
+    notes: a line is appended about the columns that are not written completely, one for all that lack as many rows.
     """
     found: list[dict[str, Any]] = []
+    incomplete: dict[int, list[tuple[str, int]]] = {}
     block = pack.block("values")
     for name, label in _LABELS.items():
         column = rows.table.coded.get(name)
@@ -77,12 +78,17 @@ def add_values(pack: Packer, rows: ReportRows, notes: list[str]) -> list[dict[st
         codes, texts, left_out = _texts(column, codes, rows)
         kept = int(np.count_nonzero(codes >= 0))
         if left_out:
-            notes.append(
-                f"{label} of {left_out:,} rows are not in this report; those of {kept:,} rows are"
-            )
+            incomplete.setdefault(left_out, []).append((label, kept))
         if texts:
             block.integers(name, codes + 1)
             found.append({"name": name, "label": label, "values": texts})
+    for left_out, columns in incomplete.items():
+        labels = ", ".join(dict.fromkeys(label for label, _ in columns))
+        least, most = min(n for _, n in columns), max(n for _, n in columns)
+        kept_text = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        notes.append(
+            f"{labels} of {left_out:,} rows are not in this report; those of {kept_text} rows are"
+        )
     return found
 
 

@@ -95,7 +95,7 @@ R.base = (() => {
   const slices = /** @type {string[]} */ ([]);
   /** For each kind of fastprof/model/site_kinds.py: the hues of its shades, and the saturation (light, dark). */
   const KINDS = [
-    { hues: [262, 292, 242], saturation: [62, 36] }, // ranges
+    { hues: [264, 304, 246], saturation: [62, 36] }, // ranges
     { hues: [212, 222, 202], saturation: [72, 46] }, // the user's code
     { hues: [178, 168, 190], saturation: [30, 22] }, // libraries
     { hues: [40, 32, 48], saturation: [78, 44] }, // imports

@@ -93,8 +93,13 @@ R.format = (() => {
     return match && { file: match[1], line: Number(match[2]), name: match[3] };
   }
 
-  /** A short form of a name: of a Python call its function and place, "work (train.py:12)"; else the name. */
+  // "<built-in function sleep>", "<built-in method poll of select.epoll object>", "<method 'append' of 'list' objects>"
+  const IN_C = /^<(?:built-in function|(?:built-in )?method) '?([^ ']+)'?(?: of '?(?:[^ ']*\.)?([^ .']+)'? objects?)?>$/;
+
+  /** A short form of a name: of a Python call its function and place, "work (train.py:12)"; of a call in C "sleep", "list.append". */
   function label(/** @type {string} */ text, limit = 300) {
+    const inC = text.startsWith("<") && IN_C.exec(text);
+    if (inC) return shown(inC[2] ? `${inC[2]}.${inC[1]}` : inC[1], limit);
     const place = text.endsWith(")") ? null : frame(text);
     return shown(place && place.name ? `${place.name} (${baseName(place.file)}:${place.line})` : text, limit);
   }

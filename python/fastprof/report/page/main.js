@@ -17,7 +17,7 @@ R.main = (() => {
     document.title = `${shown(model.head.title, 80)} · fastprof`;
     const views = viewsOf(model, before);
     const root = /** @type {HTMLElement} */ (document.getElementById("report"));
-    const search = el("input", { type: "search", placeholder: "Search names ( / )", "aria-label": "Search names", spellcheck: "false",
+    const search = el("input", { type: "search", placeholder: "Search ( / )", "aria-label": "Search names", spellcheck: "false",
       oninput: () => R.state.set({ query: search.value }) });
     const matched = el("span", { class: "note", role: "status" });
     const tabs = el("nav", { role: "tablist" }, ...Object.entries(views).map(([id, view], i) => el("button", {

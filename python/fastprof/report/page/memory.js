@@ -71,7 +71,12 @@ R.memory = (() => {
       const x = GAP + ((device.columns.time[peak] - area.begin) / (area.end - area.begin)) * (width - GAP - 8);
       context.fillStyle = R.base.colour("accent");
       context.fillRect(x, 10, 1, height - 34);
-      context.fillText(`peak ${bytes(device.held[peak])}`, Math.min(x + 6, width - 130), 18);
+      const label = `peak ${bytes(device.held[peak])}`;
+      const left = Math.min(x + 6, width - 130);
+      context.fillStyle = R.base.colour("panel"); // a dense curve would hide the text
+      context.fillRect(left - 3, 10, context.measureText(label).width + 6, 16);
+      context.fillStyle = R.base.colour("accent");
+      context.fillText(label, left, 18);
     }, "Memory over time");
     R.state.on(() => canvas.redraw());
     const held = el("div", null);

@@ -9,14 +9,17 @@ R.summary = (() => {
     const { head } = model;
     const groups = R.aggregate.groups(model, { calls: true });
     const self = groups.reduce((sum, group) => sum + group.self, 0);
-    const threads = model.lanes.filter((/** @type {any} */ lane) => lane.kind === "thread" && lane.count);
+    const lanes = model.lanes.filter((/** @type {any} */ lane) => lane.kind === "thread" && lane.count);
+    const tasks = lanes.filter((/** @type {any} */ lane) => lane.task).length;
+    const threads = lanes.length - tasks;
     const processes = new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid)).size;
     const streams = model.lanes.filter((/** @type {any} */ lane) => lane.kind === "device").length;
     const device = groups.reduce((sum, group) => sum + (model.keys[group.key].device ? group.device : 0), 0);
     const cards = el("div", { class: "cards" },
       card(time(head.span_ns), "recorded"),
       card(count(model.n), model.n === 1 ? "event" : "events"),
-      card(count(threads.length), threads.length === 1 ? "thread" : "threads"),
+      card(count(threads), threads === 1 ? "thread" : "threads"),
+      tasks ? card(count(tasks), tasks === 1 ? "task" : "tasks") : null,
       processes > 1 ? card(count(processes), "processes") : null,
       streams ? card(time(device), `on ${count(streams)} device ${streams === 1 ? "stream" : "streams"}`) : null,
       card(count(groups.length), "distinct names"),

@@ -247,7 +247,7 @@ R.timeline = (() => {
       const at = R.chart.below(band.series.time, timeAt(x)) - 1;
       const value = at >= 0 ? band.series.value[at] : 0;
       lines = [shown(band.label), band.type === "memory" ? R.format.bytes(value) : String(value)];
-    }
+    } else if (band && x < GUTTER) lines = [shown(band.label)];
     if (!lines.length) return;
     R.base.fill(tip, ...lines.filter((line) => line && line !== "(no name)").map((line) => el("div", null, line)));
     tip.hidden = false;
