@@ -52,6 +52,20 @@ def test_a_dark_page_is_printed_light_and_dark_afterwards(
     assert page.run("document.documentElement.dataset.theme || ''") == ""  # the system's, as before
 
 
+def test_swatches_and_slices_follow_the_theme(browser: Chromium, tmp_path: Path) -> None:
+    with fastprof.profile() as prof, record_function("work"):
+        sum(range(10_000))
+    prof.export_html(tmp_path / "p.html")
+    page = browser.open(tmp_path / "p.html")
+    page.view("timeline")
+    swatch = "getComputedStyle(document.querySelector('.view.timeline .swatch')).backgroundColor"
+    colours = [page.run(swatch)]
+    for _ in range(2):
+        page.key("t")
+        colours.append(page.run(swatch))
+    assert colours[0] == colours[2] != colours[1]
+
+
 def test_lines_by_memory(browser: Chromium, tmp_path: Path) -> None:
     # Not what threads of other tests wait in.
     with fastprof.profile(with_stack=True, profile_memory=True, all_threads=False) as prof:

@@ -89,7 +89,7 @@ R.base = (() => {
   }
   function forgetColours() {
     colours = {};
-    slices.length = 0;
+    setSliceColours();
   }
 
   const slices = /** @type {string[]} */ ([]);
@@ -106,23 +106,32 @@ R.base = (() => {
   const SHADES = 6;
   /** The fill of a slice: its kind's colour, in one of six shades by its name's hash. The same in all views. */
   function sliceColour(/** @type {{kind: number, hash: number}} */ { kind, hash }) {
-    if (!slices.length) {
-      const dark = colour("scheme") === "dark";
-      for (const { hues, saturation } of KINDS) {
-        for (let shade = 0; shade < SHADES; shade++) {
-          const [hue, lower] = [hues[shade % 3], shade >= 3 ? 8 : 0];
-          slices.push(dark ? `hsl(${hue} ${saturation[1]}% ${36 + lower}%)` : `hsl(${hue} ${saturation[0]}% ${80 - lower}%)`);
-        }
+    if (!slices.length) setSliceColours();
+    return slices[kind * SHADES + (hash % SHADES)];
+  }
+  /** The same as a CSS variable, for elements, which then follow the theme. */
+  function sliceVariable(/** @type {{kind: number, hash: number}} */ { kind, hash }) {
+    if (!slices.length) setSliceColours();
+    return `var(--slice-${kind * SHADES + (hash % SHADES)})`;
+  }
+
+  function setSliceColours() {
+    const dark = colour("scheme") === "dark";
+    slices.length = 0;
+    for (const { hues, saturation } of KINDS) {
+      for (let shade = 0; shade < SHADES; shade++) {
+        const [hue, lower] = [hues[shade % 3], shade >= 3 ? 8 : 0];
+        slices.push(dark ? `hsl(${hue} ${saturation[1]}% ${36 + lower}%)` : `hsl(${hue} ${saturation[0]}% ${80 - lower}%)`);
       }
     }
-    return slices[kind * SHADES + (hash % SHADES)];
+    slices.forEach((text, number) => document.documentElement.style.setProperty(`--slice-${number}`, text));
   }
 
   /** What the colours mean: a swatch for each kind that occurs in a profile. */
   function legend(/** @type {any} */ { head, keys }) {
     const found = new Set(keys.map((/** @type {any} */ key) => key.kind));
     return el("span", { class: "kinds" }, ...head.kinds.flatMap((/** @type {string} */ name, /** @type {number} */ kind) => (found.has(kind)
-      ? [el("span", null, el("span", { class: "swatch", css: { background: sliceColour({ kind, hash: 0 }) } }), name)] : [])));
+      ? [el("span", null, el("span", { class: "swatch", css: { background: sliceVariable({ kind, hash: 0 }) } }), name)] : [])));
   }
 
   /** @returns {number} a hash of a text (FNV-1a) */
@@ -160,5 +169,5 @@ R.base = (() => {
     for (const each of canvases) each.drawNow();
   }
 
-  return { el, fill, canvas, drawAll, colour, forgetColours, sliceColour, SHADES, legend, hash, download, copy };
+  return { el, fill, canvas, drawAll, colour, forgetColours, sliceColour, sliceVariable, SHADES, legend, hash, download, copy };
 })();

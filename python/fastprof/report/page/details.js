@@ -89,10 +89,10 @@ R.details = (() => {
   const positive = (/** @type {number | null} */ value) => (value !== null && value >= 0 ? value : null);
   const memoryText = (/** @type {number | null} */ all, /** @type {number | null} */ self) =>
     all || self ? `${bytes(all || 0)} (self ${bytes(self || 0)})` : null;
-  const swatch = (/** @type {any} */ key) => el("span", { class: "swatch", css: { background: R.base.sliceColour(key) } });
+  const swatch = (/** @type {any} */ key) => el("span", { class: "swatch", css: { background: R.base.sliceVariable(key) } });
 
   /** A text that may be broken after the parts of a path or a qualified name. */
-  const broken = (/** @type {string} */ text) => text.split(/(?<=[/.:_])/).flatMap((part) => [part, el("wbr")]);
+  const broken = (/** @type {string} */ text) => text.split(/(?<=[/:_])|(?<=\.)(?!pyx?\()/).flatMap((part) => [part, el("wbr")]);
 
   function placeLink(/** @type {string} */ file, /** @type {number} */ line) {
     return el("button", { class: "link", onclick: () => R.source.open(file, line) }, shown(line ? `${file}:${line}` : file));

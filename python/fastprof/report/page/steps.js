@@ -75,10 +75,10 @@ R.steps = (() => {
     },
     el("span", { class: "step-name" }, shown(step.name, 40)),
     el("span", { class: "step-bar" }, ...kinds.map((key) => step.parts.has(key)
-      ? part(step.parts.get(key), R.base.sliceColour(model.keys[key]), `${R.format.label(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
+      ? part(step.parts.get(key), R.base.sliceVariable(model.keys[key]), `${R.format.label(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
     part(step.length - kinds.reduce((sum, key) => sum + (step.parts.get(key) || 0), 0), "var(--faint)", "everything else")),
     el("span", { class: step.length > 1.5 * middle ? "step-time slow" : "step-time" }, time(step.length))));
-    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[key]) } }), R.format.label(model.keys[key].name, 40)))),
+    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceVariable(model.keys[key]) } }), R.format.label(model.keys[key].name, 40)))),
       ...rows);
   }
 

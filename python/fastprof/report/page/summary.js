@@ -58,7 +58,7 @@ R.summary = (() => {
     for (const group of first) {
       list.append(el("li", { tabindex: "0", onclick: () => choose(group), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") choose(group); } },
         el("div", { class: "top-name" }, R.format.label(group.label, 120)),
-        el("div", { class: "top-bar" }, el("span", { css: { width: `${(100 * group.self) / most}%`, background: R.base.sliceColour(model.keys[group.key]) } })),
+        el("div", { class: "top-bar" }, el("span", { css: { width: `${(100 * group.self) / most}%`, background: R.base.sliceVariable(model.keys[group.key]) } })),
         el("div", { class: "top-text" }, `${percent(group.self / self)} · ${time(group.self)} in ${count(group.count)} ${group.count === 1 ? "call" : "calls"}, `
           + `${time(group.total / group.count)} each, longest ${time(group.most)}`)));
     }

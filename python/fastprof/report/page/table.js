@@ -130,7 +130,7 @@ R.table = (() => {
     const text = (column.id === "name" ? R.format.label : shown)(column.text(group, sum) || "", 160);
     if (column.id === "name") {
       return el("td", { class: "text", title: shown(group.label, 1000) },
-        el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[group.key]) } }), text,
+        el("span", { class: "swatch", css: { background: R.base.sliceVariable(model.keys[group.key]) } }), text,
         model.keys[group.key].device ? el("span", { class: "tag" }, "device") : null);
     }
     if (column.id === "detail") return el("td", { class: "text", title: shown(group.detail, 1000) }, text === "(no name)" ? "" : text);
