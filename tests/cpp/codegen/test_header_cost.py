@@ -195,6 +195,8 @@ def test_no_warning_for_the_first_class_of_a_user(
     uses = USES if header == "annotate.hpp" else SESSION_USES
     source = source_file(tmp_path, f"#include <fastprof/{header}>\n{uses}")
     syntax(compiler, source, f"-fvisibility={visibility}")
+    if visibility == "hidden":
+        return
     # The same as code: some warnings come from the optimiser.
     run([need(compiler), "-std=c++17", "-O2", *STRICT, "-Wattributes", f"-fvisibility={visibility}", f"-I{INCLUDE}",
          "-c", source, "-o", tmp_path / "file.o"])  # fmt: skip

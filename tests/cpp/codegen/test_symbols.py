@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,11 +34,26 @@ def symbols(library: Path, *flags: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """Build library.cpp with a compiler and a level of optimisation, each pair once."""
+    folder = tmp_path_factory.mktemp("annotated")
+
+    @cache
+    def built(compiler: str, level: str) -> Path:
+        flags = [level, "-shared", "-fPIC", "-fvisibility=default"]
+        output = folder / f"{compiler.strip('+')}{level}.so"
+        return build(compiler, output, [HERE / "library.cpp"], flags=flags)
+
+    return built
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 @EITHER_COMPILER
-def test_a_library_exports_nothing_of_ours(tmp_path: Path, compiler: str, level: str) -> None:
-    flags = [level, "-shared", "-fPIC", "-fvisibility=default"]
-    library = build(compiler, tmp_path / "annotated.so", [HERE / "library.cpp"], flags=flags)
+def test_a_library_exports_nothing_of_ours(
+    annotated: Callable[[str, str], Path], compiler: str, level: str
+) -> None:
+    library = annotated(compiler, level)
     exported = symbols(library, "-D")
     everything = symbols(library)
     assert any("library_entry" in name for _, name in exported)  # the lists are not empty
@@ -78,10 +95,11 @@ def test_a_library_with_macros_alone_has_no_unique_symbol(
 
 
 @EITHER_COMPILER
-def test_no_initial_exec_thread_local_in_a_library(tmp_path: Path, compiler: str) -> None:
+def test_no_initial_exec_thread_local_in_a_library(
+    annotated: Callable[[str, str], Path], compiler: str
+) -> None:
     """Such a block is taken from a small fixed surplus: after some dozen libraries dlopen fails."""
-    flags = ["-O2", "-shared", "-fPIC"]
-    library = build(compiler, tmp_path / "annotated.so", [HERE / "library.cpp"], flags=flags)
+    library = annotated(compiler, "-O2")
     readelf = need("readelf")
     assert "STATIC_TLS" not in run([readelf, "-d", library])
     relocations = run([readelf, "-r", "-W", library])

@@ -26,6 +26,7 @@ from compilers import (
     build,
     need,
     run,
+    standard_flag,
 )
 from python_versions import QUICKLY_BUILT
 
@@ -49,13 +50,28 @@ def run_consumer(program: Path, folder: Path) -> None:
 @pytest.mark.parametrize("standard", STANDARDS)
 @EITHER_COMPILER
 def test_two_translation_units(tmp_path: Path, compiler: str, standard: str) -> None:
+    if standard == "c++20":  # between the oldest and the newest: compiled, but not run
+        for source in SOURCES:
+            run(
+                [
+                    need(compiler),
+                    standard_flag(compiler, standard),
+                    *STRICT,
+                    f"-I{INCLUDE}",
+                    "-fsyntax-only",
+                    source,
+                ]
+            )
+        return
     run_consumer(build(compiler, tmp_path / "consumer", SOURCES, standard=standard), tmp_path)
 
 
 @pytest.mark.compilers
 @EITHER_COMPILER
 def test_without_exceptions_and_rtti(tmp_path: Path, compiler: str) -> None:
-    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, flags=["-O2", *BARE]), tmp_path)
+    """With g++ optimised: some warnings come from the optimiser."""
+    flags = ["-O2" if compiler == "g++" else "-O0", *BARE]
+    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, flags=flags), tmp_path)
 
 
 @pytest.mark.compilers

@@ -266,20 +266,6 @@ TEST(ranges_are_annotated_on_request) {
   }
 }
 
-TEST(activities_have_defaults_that_name_nothing) {
-  const fp::Activity row;
-  CHECK(row.begin == 0 && row.end == 0 && row.correlation == 0 && row.site == 0);
-  CHECK(row.place == 0 && row.words == 0);
-  CHECK_EQ(row.text, 0xFFFFFFFFu);
-  const fp::ActivityPlace place;
-  CHECK_EQ(place.device_index, -1);
-  CHECK_EQ(place.id, 0);
-  const fp::Activities none;
-  CHECK_EQ(none.dropped, 0);
-  CHECK(!none.annotates);
-  CHECK(!is_refused(none));
-}
-
 TEST(activities_at_the_limits) {
   const auto refused = [](auto&& change) {
     Fake fake;

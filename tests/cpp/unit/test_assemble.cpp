@@ -243,22 +243,3 @@ TEST(what_a_drain_could_not_read_is_counted) {
   CHECK_EQ(dropped(capture, fp::DropCause::names), 1);
   CHECK_EQ(capture.tracks.size(), 0);
 }
-
-TEST(columns_of_rows_are_taken_over_or_copied) {
-  fp::Column<uint32_t> from, to;
-  from.push_back(1);
-  from.push_back(2);
-  const uint32_t* memory = from.data();
-  fp::assembling::append(to, from);
-  CHECK(to.data() == memory && from.empty());
-  from.push_back(3);
-  fp::assembling::append(to, from);
-  CHECK_EQ(to.size(), 3);
-  CHECK_EQ(to[0] * 100 + to[1] * 10 + to[2], 123);
-  // An empty column with more memory keeps it.
-  fp::Column<uint32_t> roomy;
-  roomy.reserve(1000);
-  memory = roomy.data();
-  fp::assembling::append(roomy, to);
-  CHECK(roomy.data() == memory && roomy.size() == 3 && to.empty());
-}

@@ -79,15 +79,6 @@ TEST(calls_of_python_functions_are_numbered_and_know_their_caller) {
                                   call(2, 6), call(0, 7), call(7, 8), call(0, 9), call(9, 10)}));
 }
 
-TEST(the_first_row_may_be_the_caller) {
-  CaptureBuilder b;
-  const uint32_t f = b.site("a.py(1): f", EventKind::range, "python_function");
-  b.track(1, "main");
-  b.row(f, 0, 100);
-  b.row(f, 10, 50);
-  CHECK(all_args(b.finish()) == (std::vector<std::string>{call(0, 1), call(1, 2)}));
-}
-
 TEST(modules_have_the_number_at_the_end_of_their_name) {
   const char* const names[] = {
       "nn.Module: Linear_0", "nn.Module: My_Net_12", "nn.Module: Linear_",
@@ -245,20 +236,6 @@ TEST(keywords_are_arguments_under_names_of_their_own) {
   words.resize(count);
   words.insert(words.begin(), detail_block_word(DetailType::op_inputs, count));
   CHECK_EQ(args_of_details(CaptureBuilder(), words), "\"stream\":7,\"Ev Idx_\":8");
-}
-
-TEST(names_in_use_get_a_line_below) {
-  CaptureBuilder b;
-  const uint32_t site = b.site("x", EventKind::range, "user_annotation",
-                               {{"a", ArgType::int64},
-                                {"a", ArgType::int64},
-                                {"a_", ArgType::int64},
-                                {"counters", ArgType::int64},
-                                {"counter", ArgType::int64}});
-  b.track(1, "main");
-  b.row(site, 0, 10, {1, 2, 3, 4, 5});
-  CHECK(all_args(b.finish()) == std::vector<std::string>{"\"a\":1,\"a_\":2,\"a__\":3,"
-                                                         "\"counters_\":4,\"counter\":5"});
 }
 
 // A range of the engine shows the node of the function inside, whose numbers count from 0.

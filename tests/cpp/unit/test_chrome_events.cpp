@@ -65,68 +65,6 @@ CaptureBuilder many_tracks() {
 
 }  // namespace
 
-TEST(lanes_have_numbers_of_threads_or_free_ones) {
-  CaptureBuilder b = many_tracks();
-  const auto numbers = [&] {
-    std::vector<std::string> found;
-    const TrackLayout layout(b.finish());
-    for (const TraceLane& lane : layout.lanes())
-      found.push_back(lane.name + '=' + std::to_string(lane.tid) + (lane.real_tid ? "" : "!"));
-    return found;
-  };
-  // Behind the largest number of a thread of Linux.
-  CHECK(numbers() == (std::vector<std::string>{"main=10", "thread 11=11", "again (tid 10)=4194305!",
-                                               "task=4194306!", "lost=4194307!"}));
-  b.track((int64_t{1} << 30) - 1, "largest");
-  b.track(int64_t{1} << 30, "larger");
-  b.track(0, "none");
-  b.track(-5, "");
-  b.track(1, "least");
-  CHECK(numbers() ==
-        (std::vector<std::string>{"main=10", "thread 11=11", "again (tid 10)=1073741824!",
-                                  "task=1073741825!", "lost=1073741826!", "largest=1073741823",
-                                  "larger (tid 1073741824)=1073741827!", "none (tid 0)=1073741828!",
-                                  "thread -5 (tid -5)=1073741829!", "least=1"}));
-}
-
-TEST(lanes_of_tasks_know_their_thread) {
-  const Capture capture = many_tracks().finish();
-  const TrackLayout layout(capture);
-  const std::vector<TraceLane>& lanes = layout.lanes();
-  CHECK_EQ(lanes[3].thread_lane, 0u);
-  CHECK_EQ(lanes[4].thread_lane, 4u);  // its thread is not here
-  for (uint32_t i = 0; i < 5; ++i) CHECK_EQ(lanes[i].track, i);
-  CHECK(lanes[2].use == TraceLane::Use::thread && lanes[3].use == TraceLane::Use::task);
-  const TraceLane lane;
-  CHECK(lane.track == 0 && lane.thread_lane == 0 && lane.real_tid && lane.tid == 0);
-}
-
-TEST(ranges_that_touch_share_a_lane) {
-  CaptureBuilder b;
-  const uint32_t range = b.site("x"), async = b.site("a", EventKind::async_range),
-                 mark = b.site("m", EventKind::mark);
-  b.track(7, "main");
-  b.row(range, 0, 10);
-  b.row(range, 5, 15);  // moved
-  b.row(range, 5, 15);  // inside that one
-  b.instant(mark, 6);   // in it, too
-  b.row(async, 7, 9);
-  b.row(async, 8, 20);   // overlaps
-  b.row(async, 9, 10);   // the first lane is free again
-  b.row(range, 10, 14);  // where the first range ends
-  b.row(range, 15, 25);
-  b.row(range, 20, 30);  // moved to the lane that is free
-  b.row(range, 25, 26);
-  const TrackLayout layout(b.finish());
-  const std::vector<uint32_t> expected = {0, 1, 1, 1, 2, 3, 2, 1, 0, 1, 1};
-  for (size_t row = 0; row < expected.size(); ++row) CHECK_EQ(layout.lane_of(row), expected[row]);
-  CHECK_EQ(layout.lanes().size(), 4u);
-  CHECK_EQ(layout.lanes()[1].name, std::string("main: overlapping 0"));
-  CHECK_EQ(layout.lanes()[2].name, std::string("main: async 0"));
-  CHECK_EQ(layout.lanes()[3].name, std::string("main: async 1"));
-  CHECK(!layout.lanes()[2].real_tid && layout.lanes()[3].use == TraceLane::Use::async);
-}
-
 TEST(metadata_names_processes_devices_and_lanes) {
   CaptureBuilder b = many_tracks();
   const auto device = [&](int64_t pid, int32_t index, const char* kind, const char* name) {
@@ -186,23 +124,6 @@ TEST(metadata_names_processes_devices_and_lanes) {
   const std::string trace = trace_of(b.finish());
   CHECK(events(trace, true) == expected);
   CHECK(trace.find("\"traceEvents\": [\n{\"ph\":\"M\"") != std::string::npos);
-}
-
-TEST(lanes_follow_their_thread) {
-  CaptureBuilder b;
-  const uint32_t async = b.site("a", EventKind::async_range);
-  b.track(7, "first");
-  b.row(async, 0, 1);
-  b.track(8, "second");
-  b.row(async, 0, 1);
-  std::vector<std::string> names;
-  for (const std::string& line : events(trace_of(b.finish()), true))
-    if (line.find("thread_name") != std::string::npos)
-      names.push_back(line.substr(line.find("\"args\"")));
-  CHECK(names ==
-        (std::vector<std::string>{
-            "\"args\":{\"name\":\"first\"}}", "\"args\":{\"name\":\"first: async 0\"}}",
-            "\"args\":{\"name\":\"second\"}}", "\"args\":{\"name\":\"second: async 0\"}}"}));
 }
 
 TEST(the_head_of_a_file_says_what_is_missing) {
@@ -330,41 +251,4 @@ TEST(optional_parts_need_ops_and_a_session) {
   CHECK(!marks(Part::always, "cpu_op", range, 0, 2));
   CHECK(!marks(Part::always, "cpu_op", range, 1, 1));
   CHECK(!marks(Part::always, "cpu_op", range, 2, 1));
-}
-
-TEST(the_window_of_a_short_session_is_not_negative) {
-  const auto span = [](int64_t length) {
-    CaptureBuilder b(1000, length);
-    ChromeTraceOptions options;
-    options.window_marks = Part::always;
-    for (const std::string& line : events(trace_of(b.finish(), options), false))
-      if (line.find("\"PyTorch Profiler (0)\"") != std::string::npos) return member(line, "dur");
-    return std::string();
-  };
-  CHECK_EQ(span(2), std::string("0.000"));
-  CHECK_EQ(span(3), std::string("0.000"));
-  CHECK_EQ(span(4), std::string("0.001"));
-}
-
-// Groups of three digits, at each length and its edges.
-TEST(decimals_of_every_length) {
-  char text[64];
-  const auto shown = [&](char* end) { return std::string(text, end); };
-  uint64_t power = 1;
-  std::string zeros;
-  for (int digits = 1; digits <= 20; ++digits, power *= 10, zeros += '0') {
-    CHECK_EQ(shown(put_decimal(text, power)), '1' + zeros);
-    if (digits > 1) CHECK_EQ(shown(put_decimal(text, power - 1)), std::string(zeros.size(), '9'));
-    CHECK_EQ(shown(put_decimal(text, power + 7)), digits == 1 ? "8" : '1' + zeros.substr(1) + '7');
-    if (digits == 20) break;
-    CHECK_EQ(shown(put_decimal_signed(text, -static_cast<int64_t>(power))), "-1" + zeros);
-  }
-  CHECK_EQ(shown(put_decimal(text, UINT64_MAX)), std::string("18446744073709551615"));
-  CHECK_EQ(shown(put_decimal_signed(text, INT64_MIN)), std::string("-9223372036854775808"));
-  CHECK_EQ(shown(put_decimal(text, 0)), std::string("0"));
-  CHECK_EQ(shown(put_microseconds(text, -1)), std::string("-0.001"));
-  CHECK_EQ(shown(put_microseconds(text, 0)), std::string("0.000"));
-  CHECK_EQ(shown(put_hex(text, 0)), std::string("0"));
-  CHECK_EQ(shown(put_hex(text, 16)), std::string("10"));
-  CHECK_EQ(shown(put_hex(text, UINT64_MAX)), std::string("ffffffffffffffff"));
 }

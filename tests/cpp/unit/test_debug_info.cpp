@@ -254,15 +254,6 @@ TEST(memory_reports_reach_the_nearest_profiler_state_only) {
   CHECK_EQ(profiler->total, 48);
 }
 
-TEST(devices_are_packed_into_words) {
-  CHECK_EQ(device_word({DeviceType::CUDA, 1}), 0x10001u);
-  CHECK_EQ(device_word({DeviceType::CPU, -1}), 0xFFFF0000u);
-  CHECK_EQ(device_word({DeviceType::NONE, 2}), 0x2FFFFu);
-  for (const Device device : {Device{DeviceType::CUDA, 1}, Device{DeviceType::CPU, -1},
-                              Device{DeviceType::NONE, 2}, Device{DeviceType::XPU, 0x1234}})
-    CHECK(device_of_word(device_word(device)) == device);
-}
-
 TEST(memory_reports_reach_a_session) {
   Session session;
   session.start();

@@ -86,32 +86,6 @@ TEST(arguments_are_converted_and_clamped) {
   integer(ArgType::boolean, 1, 1, 1, 1.0);
 }
 
-TEST(texts_are_those_of_string_arguments) {
-  for (const uint64_t index : {0u, 2u, 3u}) {
-    const Capture capture = capture_of(EventKind::async_range, {ArgType::string}, {index});
-    const EventView event(capture, 0);
-    CHECK_EQ(event.arg_count(), 1);
-    CHECK_EQ(event.arg_name(0), "a0");
-    CHECK_EQ(event.arg_text(0), index == 0 ? "outer" : "");  // beyond the strings: none
-    CHECK_EQ(event.arg_int64(0), 0);
-    CHECK_EQ(event.arg_number(0), 0.0);
-  }
-}
-
-TEST(only_typed_events_with_words_have_arguments) {
-  const auto count = [](EventKind kind, const std::vector<uint64_t>& words) {
-    const Capture capture = capture_of(kind, {ArgType::int64}, words);
-    return EventView(capture, 0).arg_count();
-  };
-  CHECK_EQ(count(EventKind::range, {1}), 1);
-  CHECK_EQ(count(EventKind::range, {}), 0);
-  CHECK_EQ(count(EventKind::async_range, {1}), 1);
-  CHECK_EQ(count(EventKind::mark, {1}), 1);
-  CHECK_EQ(count(EventKind::counter, {1}), 1);
-  CHECK_EQ(count(EventKind::flow_begin, {1}), 0);
-  CHECK_EQ(count(EventKind::memory, {1, 2, 3, 4}), 0);
-}
-
 TEST(a_stack_of_python_frames_comes_before_native_ones) {
   using Words = std::vector<uint64_t>;
   const auto stack = [](const Words& words, FrameName name = {}) {
@@ -160,41 +134,6 @@ TEST(details_of_a_function) {
   const Capture unnamed = capture_of(
       EventKind::range, {}, {1, detail_block_word(DetailType::overload, 0)}, event_flag::detail);
   CHECK_EQ(EventView(unnamed, 0).overload_name(), "");
-}
-
-TEST(kinds_ends_and_memory_of_an_event) {
-  fastprof_test::CaptureBuilder made;
-  const uint32_t range = made.site("range"), mark = made.site("mark", EventKind::mark);
-  const uint32_t async = made.site("async", EventKind::async_range);
-  made.track(5, "thread");
-  made.row(range, 10, 20);
-  made.row(range, 30, -1);
-  made.instant(mark, 40);
-  made.row(async, 50, 60);
-  const Capture& capture = made.finish();
-  const Events events(capture);
-  CHECK_EQ(events.size(), 4);
-  std::string seen;
-  for (Events::iterator at = events.begin(); at != events.end();) {
-    const Events::iterator before = at++;
-    CHECK(!(before == at) && (*at).row() == (*before).row() + 1);
-    const EventView event = *before;
-    seen += event.name() + (event.is_range() ? " range" : "") +
-            (event.finished() ? " finished" : "") + (event.is_async() ? " async" : "") + ", ";
-  }
-  CHECK_EQ(seen, "range range finished, range range, mark finished, async finished async, ");
-  CHECK_EQ(events[0].duration_ns(), 10);
-  const MemoryReport none = events[0].memory();
-  CHECK(none.address == 0 && none.size_bytes == 0 && none.total_allocated_bytes == 0);
-  CHECK(none.total_reserved_bytes == 0 && none.device_type == 0 && none.device_index == 0);
-  const Capture allocated = capture_of(EventKind::memory, {}, {1, 2, 3, 4});
-  const MemoryReport report = EventView(allocated, 0).memory();
-  CHECK(report.address == 1 && report.size_bytes == 2 && report.total_allocated_bytes == 3);
-  CHECK(report.total_reserved_bytes == 4 && report.device_type == -1);
-  const Capture refused = capture_of(EventKind::out_of_memory, {}, {2, 3, 4});
-  const MemoryReport failed = EventView(refused, 0).memory();
-  CHECK(failed.address == 0 && failed.size_bytes == 2 && failed.total_allocated_bytes == 3);
-  CHECK_EQ(failed.total_reserved_bytes, 4);
 }
 
 TEST(integer_arguments_are_exact) {

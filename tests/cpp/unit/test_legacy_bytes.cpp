@@ -115,16 +115,6 @@ TEST(the_layout_is_the_documented_one) {
   CHECK_EQ(encode_event_lists({{bare}}).size(), 24u + 16u + 104u);
 }
 
-TEST(constants_of_the_format_are_kept) {
-  CHECK_EQ(kEventBytesVersion, 1u);
-  CHECK_EQ(kConfigBytesVersion, 1u);
-  CHECK_EQ(kMaxEventBytes, size_t{1073741824});
-  // As few bytes as a list and an event can take.
-  const LegacyEvent bare = make_event(LegacyEventKind::Mark, "", 0, 1);
-  CHECK_EQ(decode_event_lists(encode_event_lists({{bare}})).at(0).size(), 1u);
-  CHECK_EQ(decode_event_lists(encode_event_lists({{}})).size(), 1u);
-}
-
 TEST(bits_say_async_and_device_event) {
   for (const bool async : {false, true}) {
     for (const bool device : {false, true}) {
@@ -322,87 +312,4 @@ TEST(configurations_come_back_and_faults_are_refused) {
 #endif
   CHECK_MESSAGE(ValueError, "state KINETO cannot be serialised",
                 encode_profiler_config(ProfilerConfig(ProfilerState::KINETO)));
-}
-
-TEST(counts_are_of_items_that_fit_in_what_is_left) {
-  struct Case {
-    uint64_t count;
-    size_t item_bytes;
-    bool fits;
-  };
-  const Case cases[] = {
-      {0, 3, true},  {1, 3, true}, {2, 3, true},  {3, 3, false}, {7, 1, true},
-      {8, 1, false}, {1, 7, true}, {1, 8, false}, {0, 8, true},  {~uint64_t{0}, 1, false}};
-  for (const Case& c : cases) {
-    ByteReader reader("-1234567", "bytes");
-    CHECK_EQ(reader.u8(), '-');
-    CHECK_EQ(reader.count(c.count, c.item_bytes, "items"), c.fits ? c.count : 0);
-    CHECK_EQ(reader.failed(), !c.fits);
-    CHECK_EQ(reader.count(1, 1, "items"), c.fits ? 1u : 0u);  // nothing is read after a failure
-  }
-}
-
-TEST(a_reader_keeps_its_first_failure_and_reads_nothing_more) {
-  ByteReader reader("abcdef", "bytes");
-  CHECK_EQ(reader.u8(), 'a');
-  CHECK_EQ(reader.u64(), 0u);
-  const std::string error = "bytes: at byte 1: 8 bytes expected, 5 left";
-  CHECK_EQ(reader.error(), error);
-  CHECK_EQ(reader.offset(), 1u);
-  CHECK_EQ(reader.u8(), 0);
-  CHECK_EQ(reader.u32(), 0u);
-  CHECK_EQ(reader.i64(), 0);
-  CHECK_EQ(reader.raw(2), "");
-  CHECK_EQ(reader.text(), "");
-  CHECK_EQ(reader.enter(2, "a section"), 6u);
-  CHECK_EQ(reader.left(), 5u);
-  reader.leave(6, "a section");
-  reader.fail("another");
-  CHECK_EQ(reader.error(), error);
-  CHECK_EQ(reader.offset(), 1u);
-}
-
-TEST(integers_are_little_endian) {
-  std::string bytes;
-  ByteWriter to(&bytes);
-  to.u8(1);
-  to.u32(0x05040302);
-  to.u64(0x0D0C0B0A09080706);
-  to.i32(-2);
-  to.i64(-3);
-  to.text("ab");
-  CHECK_EQ(to.offset(), 31u);
-  for (int i = 0; i < 13; ++i) CHECK_EQ(static_cast<int>(bytes[static_cast<size_t>(i)]), i + 1);
-  to.patch_u32(1, 7);
-  to.patch_u64(5, 8);
-  ByteReader from(bytes, "bytes");
-  CHECK_EQ(from.u8(), 1);
-  CHECK_EQ(from.u32(), 7u);
-  CHECK_EQ(from.u64(), 8u);
-  CHECK_EQ(from.i32(), -2);
-  CHECK_EQ(from.i64(), -3);
-  CHECK_EQ(from.text(), "ab");
-  CHECK_EQ(from.left(), 0u);
-  CHECK(!from.failed());
-}
-
-TEST(sections_limit_what_is_read) {
-  ByteReader reader("abcdefgh", "bytes");
-  const size_t outer = reader.enter(5, "outer");
-  const size_t inner = reader.enter(5, "inner");
-  CHECK_EQ(reader.raw(2), "ab");
-  CHECK_EQ(reader.next(9), "cde");
-  CHECK_EQ(reader.next(1), "c");
-  CHECK_EQ(reader.raw(3), "cde");
-  reader.leave(inner, "inner");
-  reader.leave(outer, "outer");
-  CHECK_EQ(reader.raw(3), "fgh");
-  CHECK(!reader.failed());
-  reader.enter(1, "more");
-  CHECK(reader.failed());
-  ByteReader rest("abcd", "bytes");
-  const size_t whole = rest.enter(3, "section");
-  rest.u8();
-  rest.leave(whole, "section");
-  CHECK(rest.failed());
 }

@@ -136,17 +136,6 @@ TEST(a_stream_that_takes_nothing_is_an_error) {
   CHECK_MESSAGE(IoError, "Could not write the events", write_events(out, {{start(0)}}));
 }
 
-TEST(kinds_have_names_and_numbers) {
-  const LegacyEventKind kinds[] = {LegacyEventKind::Mark, LegacyEventKind::PushRange,
-                                   LegacyEventKind::PopRange, LegacyEventKind::MemoryAlloc,
-                                   LegacyEventKind::OutOfMemory};
-  for (int number = 0; number < 5; ++number) CHECK_EQ(static_cast<int>(kinds[number]), number);
-  const char* names[] = {"mark", "push", "pop", "memory_alloc", "out_of_memory", "unknown"};
-  for (uint8_t kind = 0; kind < 6; ++kind)
-    CHECK_EQ(std::string(legacy_event_kind_name(static_cast<LegacyEventKind>(kind))),
-             std::string(names[kind]));
-}
-
 TEST(nvtx_text_of_any_length_and_number) {
   for (const size_t length : {size_t{0}, size_t{447}, size_t{448}, size_t{449}, size_t{5000}}) {
     const std::string name(length, 'n');
@@ -166,17 +155,6 @@ TEST(nvtx_text_of_any_length_and_number) {
            ", seq = " + std::to_string(INT64_MAX) + ", op_id = " + std::to_string(UINT64_MAX));
 }
 
-TEST(nvtx_text_copies_names_of_each_length) {
-  for (size_t length = 0; length <= 600; ++length) {
-    std::string name;
-    for (size_t i = 0; i < length; ++i) name += static_cast<char>('!' + i % 90);
-    // A heap copy of exact size, so that a sanitizer sees a read outside.
-    const std::vector<char> exact(name.begin(), name.end());
-    CHECK_EQ(nvtx_range_text({exact.data(), length}, INT64_MAX, UINT64_MAX),
-             name + ", seq = 9223372036854775807, op_id = 18446744073709551615");
-  }
-}
-
 TEST(nvtx_text_is_terminated_at_each_length) {
   const int64_t size = 7;
   for (size_t length = 430; length <= 448; ++length) {
@@ -191,13 +169,6 @@ TEST(nvtx_text_is_terminated_at_each_length) {
       CHECK_EQ(std::string(text.c_str()), expected);
     }
   }
-}
-
-TEST(producers_are_equal_by_range_and_output) {
-  CHECK((ProducerOp{1, 2} == ProducerOp{1, 2}));
-  CHECK(!(ProducerOp{1, 2} == ProducerOp{1, 3}));
-  CHECK(!(ProducerOp{1, 2} == ProducerOp{4, 2}));
-  CHECK((ProducerOp() == ProducerOp{0, -1}));
 }
 
 TEST(nvtx_text_has_each_part_only_when_it_is_known) {

@@ -183,49 +183,6 @@ TEST(traces_show_each_process_once) {
   CHECK_EQ(count_of(perfetto.str(), "executed later"), size_t{1});
 }
 
-// Each pair of sites differs in one thing.
-TEST(sites_that_differ_in_anything_stay_apart) {
-  const auto sites_of = [](const SiteInfo& a, const SiteInfo& b) {
-    Capture first, second;
-    first.sites = {a};
-    second.sites = {b};
-    return merge_captures({{&first}, {&second}}).sites.size();
-  };
-  SiteInfo site;
-  site.name = "name";
-  site.category = "c";
-  site.arg_names = {"a", "b"};
-  site.arg_types = {ArgType::int64, ArgType::uint64};
-  CHECK_EQ(sites_of(site, site), size_t{1});
-  const auto apart = [&](auto&& change) {
-    SiteInfo changed = site;
-    change(changed);
-    return sites_of(site, changed) == 2;
-  };
-  CHECK(apart([](SiteInfo& s) { s.name = "other"; }));
-  CHECK(apart([](SiteInfo& s) { s.category = "other"; }));
-  CHECK(apart([](SiteInfo& s) { s.file = "f"; }));
-  CHECK(apart([](SiteInfo& s) { s.function = "f"; }));
-  CHECK(apart([](SiteInfo& s) { s.line = 1; }));
-  CHECK(apart([](SiteInfo& s) { s.color = 1; }));
-  CHECK(apart([](SiteInfo& s) { s.mask = category::op; }));
-  CHECK(apart([](SiteInfo& s) { s.kind = EventKind::mark; }));
-  CHECK(apart([](SiteInfo& s) { s.scope = RecordScope::FUNCTION; }));
-  CHECK(apart([](SiteInfo& s) { s.device_type = 1; }));
-  CHECK(apart([](SiteInfo& s) { s.device_index = 1; }));
-  CHECK(apart([](SiteInfo& s) { s.arg_names[1] = "c"; }));
-  CHECK(apart([](SiteInfo& s) { s.arg_types[1] = ArgType::boolean; }));
-  CHECK(apart([](SiteInfo& s) {
-    s.arg_names.pop_back();
-    s.arg_types.pop_back();
-  }));
-  // The same letters, between other names.
-  CHECK(apart([](SiteInfo& s) {
-    s.name = "nam";
-    s.category = "ec";
-  }));
-}
-
 TEST(correlations_of_processes_are_kept_apart) {
   const auto process = [](int64_t pid) {
     CaptureBuilder b;

@@ -140,25 +140,6 @@ TEST(numbers_without_a_branch_for_their_kind) {
   }
 }
 
-TEST(a_packed_list_fits_or_is_not_there) {
-  std::mt19937_64 random(11);
-  for (uint32_t count = 0; count <= kMaxInputListLength; ++count) {
-    std::vector<int64_t> numbers(count);
-    for (int64_t& number : numbers) number = static_cast<int64_t>(random());
-    Words small(1 + count), large(2 + count);
-    CHECK(!put_packed_list(small.put, numbers));
-    CHECK_EQ(small.finish(), 1);
-    large.add(put_packed_list(large.put, numbers));
-    CHECK_EQ(large.finish(), 2 + count);
-    const OpInputs inputs = large.read();
-    CHECK_EQ(inputs.inputs[0].items.size(), numbers.size());
-    for (uint32_t i = 0; i < count; ++i) {
-      CHECK(inputs.inputs[0].items[i].kind == InputKind::integer);
-      CHECK_EQ(inputs.inputs[0].items[i].integer, numbers[i]);
-    }
-  }
-}
-
 TEST(numbers_lists_and_texts) {
   constexpr int64_t edges[] = {
       0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
@@ -217,20 +198,6 @@ TEST(inputs_whose_last_word_is_missing) {
     CHECK(whole > 2 && whole < 8);
     CHECK_EQ(inputs.inputs.size(), 1u);
   }
-}
-
-TEST(words_that_nobody_put) {
-  std::mt19937_64 random(11);
-  for (int round = 0; round < 20000; ++round) {
-    std::vector<uint64_t> words(random() % 12);
-    for (uint64_t& word : words) word = random() >> random() % 64;
-    if (!words.empty()) words[0] &= 0x3F0007003Fu;
-    OpInputs inputs;
-    decode_op_inputs(words.data(), words.size(), inputs);
-    CHECK(inputs.inputs.size() <= 64);
-    op_input_texts(words.data(), words.size());
-  }
-  CHECK(op_input_texts(nullptr, 0).inputs.empty());
 }
 
 TEST(texts_are_those_of_kineto) {
@@ -297,15 +264,6 @@ std::string shown(const Words& words, size_t column, uint32_t used) {
 
 }  // namespace
 
-TEST(element_types_have_pytorchs_names) {
-  CHECK_EQ(kineto_dtype_name(0), std::string("unsigned char"));
-  CHECK_EQ(kineto_dtype_name(6), std::string("float"));
-  CHECK_EQ(kineto_dtype_name(15), std::string("c10::BFloat16"));
-  CHECK_EQ(kineto_dtype_name(45), std::string("c10::Float4_e2m1fn_x2"));
-  CHECK_EQ(kineto_dtype_name(46), std::string());
-  CHECK_EQ(kineto_dtype_name(65535), std::string());
-}
-
 TEST(real_numbers_are_shown_as_pytorch_prints_them) {
   const std::pair<double, const char*> cases[] = {
       {0, "0."},
@@ -332,31 +290,6 @@ TEST(real_numbers_are_shown_as_pytorch_prints_them) {
     const uint32_t used = words.finish();
     CHECK_EQ(shown(words, 3, used), std::string(text));
     CHECK_EQ(shown(words, 2, used), std::string("\"Scalar\""));
-  }
-}
-
-TEST(kinds_of_inputs_have_types_and_values) {
-  const auto column = [](auto&& put, size_t which) {
-    Words words;
-    words.stored = 1;
-    put(words.put);
-    const uint32_t used = words.finish();
-    return shown(words, which, used);
-  };
-  const auto list = [](InputWords& put) {
-    put.put(InputKind::list, 0, 3);
-    put.put_number(InputKind::boolean, 1);
-    put.put_number(InputKind::real, bits_of(0.5));
-    put.put_text("t", 1);
-  };
-  CHECK_EQ(column(list, 2), std::string("\"ScalarList\""));
-  CHECK_EQ(column(list, 3), std::string("\"[True, 0.5, ]\""));
-  const auto text = [](InputWords& put) { put.put_text("t", 1); };
-  CHECK_EQ(column(text, 2), std::string("\"\""));
-  CHECK_EQ(column(text, 3), std::string("\"\""));
-  for (const InputKind kind : {InputKind::undefined, InputKind::other}) {
-    const auto none = [kind](InputWords& put) { put.put(kind); };
-    for (const size_t which : {2, 3}) CHECK_EQ(column(none, which), std::string("\"\""));
   }
 }
 
@@ -426,23 +359,4 @@ TEST(keywords_of_every_kind) {
       {"long", '"' + std::string(kMaxInputTextBytes, 'x') + "...\""},
       {"list", "[1, null, true]"}};
   CHECK(texts.keywords == expected);
-}
-
-TEST(equal_blocks_share_their_texts) {
-  const auto one = [](int64_t value) {
-    Words words(20);
-    words.add(words.put.put_integer(value));
-    words.memory.resize(words.finish());
-    return words.memory;
-  };
-  const std::vector<uint64_t> a = one(1), same = one(1), other = one(2);
-  OpInputTextCache cache;
-  const OpInputTexts& texts = cache.of(a.data(), a.size());
-  CHECK_EQ(texts.inputs[3].second, std::string("[\"1\"]"));
-  CHECK(&cache.of(a.data(), a.size()) == &texts);
-  CHECK(&cache.of(same.data(), same.size()) == &texts);
-  CHECK_EQ(cache.of(other.data(), other.size()).inputs[3].second, std::string("[\"2\"]"));
-  // The same place, with fewer words, is another block.
-  CHECK_EQ(cache.of(a.data(), 1).inputs[3].second, std::string("[\"...\"]"));
-  CHECK_EQ(cache.of(a.data(), a.size()).inputs[3].second, std::string("[\"1\"]"));
 }

@@ -253,25 +253,6 @@ TEST(lanes_say_where_they_belong) {
            "10:11 60{1:268435465 5:268435456 2\"main: overlapping 0\"}\n");
 }
 
-// Files of several sessions can be concatenated.
-TEST(ids_differ_by_process_and_session) {
-  Capture capture;
-  capture.pid = 5;
-  capture.t0_ns = 1000;
-  const PerfettoIds here(capture);
-  capture.pid = 6;
-  const PerfettoIds other_process(capture);
-  capture.pid = 5;
-  capture.t0_ns = 1001;
-  const PerfettoIds later(capture);
-  CHECK(here.process(5) != other_process.process(6) && here.process(5) != later.process(5));
-  CHECK(here.link(1) != here.link(2) && here.launch(1) != here.link(1));
-  CHECK_EQ(here.link(3) - here.link(1), 2u);
-  CHECK_EQ(here.launch(3) - here.launch(1), 2u);
-  CHECK_EQ(here.launch(1) - here.link(1), uint64_t{1} << 32);
-  CHECK_EQ(here.process(5) - here.link(0), 1u);
-}
-
 TEST(arguments_of_every_type) {
   CaptureBuilder b;
   const uint32_t site = b.site("x", EventKind::range, "user_annotation",
@@ -411,14 +392,4 @@ TEST(arguments_of_an_engine_range) {
   const Capture capture = b.finish();
   CHECK_EQ(args_of(capture, 0), "Sequence number=4:0;Fwd thread id=4:1;");
   CHECK_EQ(args_of(capture, 1), "Sequence number=4:0;Fwd thread id=4:1;Node id=4:6;");
-}
-
-// Fields that only the reader of traces uses.
-TEST(numbers_of_fields_that_are_only_read) {
-  using namespace perfetto;
-  CHECK_EQ(trace_packet::trusted_uid, 3u);
-  CHECK_EQ(trace_packet::trusted_pid, 79u);
-  CHECK_EQ(track_event::categories, 22u);
-  CHECK_EQ(debug_annotation::dict_entries, 11u);
-  CHECK_EQ(debug_annotation::string_value_iid, 17u);
 }

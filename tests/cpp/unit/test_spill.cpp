@@ -114,27 +114,6 @@ TEST(a_pass_leaves_chunks_with_open_ranges) {
   CHECK_EQ(session.closed(), 0);
 }
 
-TEST(a_pass_releases_sixteen_chunks_at_a_time) {
-  fp::State* s = fp::state();
-  Spilling session;
-  fp::SpillFile file("");
-  record_chunks(session, 49);
-  const uint32_t progress = s->spill_progress;
-  CHECK_EQ(session.spill(file), 49);
-  CHECK_EQ(s->spill_progress, progress + 4);  // three times 16, and the rest
-  CHECK_EQ(session.pinned(), 1);
-}
-
-TEST(a_pass_of_an_ended_session_does_nothing) {
-  Spilling session;
-  fp::SpillFile file("");
-  record_chunks(session, 2);
-  session.end();
-  CHECK_EQ(session.spill(file), 0);
-  CHECK_EQ(session.slot().spill_pass, 0);
-  CHECK_EQ(file.bytes(), 0);
-}
-
 TEST(a_pass_stops_at_the_first_failed_write) {
   Spilling session;
   fp::SpillFile file("");

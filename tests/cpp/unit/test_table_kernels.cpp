@@ -121,23 +121,6 @@ TEST(memory_goes_past_rows_that_do_not_nest) {
   CHECK(table.usage().cpu.empty() && table.usage().left_over.empty());
 }
 
-TEST(memory_that_is_not_there_is_refused) {
-  const auto refused = [](auto&& change) {
-    Table table;
-    change(table);
-    CHECK_THROWS(ValueError, table.usage());
-  };
-  refused([](Table& t) { t.parent[2] = 2; });
-  refused([](Table& t) { t.parent[1] = 4; });
-  refused([](Table& t) { t.payload[2] = Table::kNone; });
-  refused([](Table& t) { t.words.resize(9); });
-  Table least;
-  least.words.resize(10);  // address and size of the last record
-  CHECK(longs(least.usage().cpu) == (Longs{4, 4, 0, 0, 8}));
-  refused([](Table& t) { t.words.clear(); });
-  refused([](Table& t) { t.site[2] = 3; });
-}
-
 TEST(repeated_rows_are_left_out_of_a_list) {
   const ListedRows whole = Table().listed({0, 1, 2});
   CHECK(longs(whole.rows) == (Longs{0}));
@@ -196,56 +179,6 @@ TEST(only_an_only_child_repeats_its_parent) {
   CHECK(ints(table.listed({0}).parent) == (Ints{-1, -1, -1, -1}));
 }
 
-TEST(tables_that_nobody_has_filled_in_are_empty) {
-  const GroupedEvents<uint32_t> events;
-  CHECK(events.size == 0 && events.groups == 0 && events.table_rows == 0);
-  CHECK_EQ(ListRequest().rows, 0u);
-  CHECK_EQ(MemoryRows().rows, 0u);
-  CHECK(!ListedRows().all);
-}
-
-TEST(sums_by_group_are_checked) {
-  const std::vector<uint32_t> codes = {0, 1, 1};
-  const Ints parent = {-1, 0, 1};
-  const Longs rows = {0, 2, 3}, start = {0, 0, 1, 2}, end = {9, 0, 8, 6};
-  const std::vector<double> floats = {0.5, 7, std::numeric_limits<double>::quiet_NaN(),
-                                      std::numeric_limits<double>::infinity()};
-  GroupedEvents<uint32_t> events;
-  events.size = 3;
-  events.groups = 2;
-  events.codes = codes.data();
-  events.parent = parent.data();
-  events.rows = rows.data();
-  events.table_rows = 4;
-  const GroupSums sums = sum_times(events, start.data(), end.data());
-  CHECK(sums.total == (std::vector<uint64_t>{9, 11}));
-  CHECK(sums.own == (std::vector<uint64_t>{2, 7}));
-  CHECK(sums.count == (std::vector<uint64_t>{1, 2}));
-  CHECK(sum_usage(events, end.data()).own == (std::vector<uint64_t>{1, 8}));
-  CHECK(sum_floats(events, nullptr, floats.data()) ==
-        (std::vector<double>{0.5, std::numeric_limits<double>::max()}));
-  const Longs backwards = {2, 1, 0};
-  CHECK(first_events(events, nullptr) == (Longs{0, 1}));
-  CHECK(first_events(events, backwards.data()) == (Longs{0, 2}));
-  const auto refused = [&](const GroupedEvents<uint32_t>& bad, const Longs& order) {
-    CHECK_THROWS(ValueError, sum_floats(bad, order.data(), floats.data()));
-  };
-  refused(events, {0, 1, 3});
-  const Longs far_first = {3, 0, 1};
-  CHECK_THROWS(ValueError, first_events(events, far_first.data()));
-  auto bad = events;
-  bad.table_rows = 3;
-  refused(bad, {0, 1, 2});
-  CHECK_THROWS(ValueError, sum_usage(bad, end.data()));
-  bad = events;
-  bad.groups = 1;
-  CHECK_THROWS(ValueError, sum_times(bad, start.data(), end.data()));
-  bad = events;
-  const Ints far = {-1, 0, 3};
-  bad.parent = far.data();
-  CHECK_THROWS(ValueError, sum_times(bad, start.data(), end.data()));
-}
-
 // An event of another device counts, without a duration; an async one has no time of its own.
 TEST(sums_leave_out_what_is_not_an_events_own) {
   const std::vector<uint32_t> codes = {0, 1, 2, 2};
@@ -293,18 +226,4 @@ TEST(rows_inside_a_row_of_the_same_code_are_nested) {
   // Siblings are not inside each other.
   CHECK(nested({-1, 0, 0, 0}, {0, 1, 1, 1}, 2) == (Flags{0, 0, 0, 0}));
   CHECK(nested({-1, -1}, {0, 0}, 1) == (Flags{0, 0}));
-}
-
-TEST(rows_that_cannot_be_a_tree_are_refused) {
-  const auto said = [](const Ints& parent, const Ints& code) {
-    return refusal([&] { nested_codes(parent.data(), code.data(), parent.size(), 2); });
-  };
-  CHECK_EQ(said({-1, 0}, {1, 1}), std::string());
-  CHECK(says(said({-1, 1}, {0, 0}), "row 1: its parent or its code is out of range"));
-  CHECK(says(said({0}, {0}), "row 0: its parent or its code is out of range"));
-  CHECK(says(said({-2}, {0}), "row 0: its parent or its code is out of range"));
-  CHECK(says(said({-1, 0}, {0, 2}), "row 1: its parent or its code is out of range"));
-  CHECK(says(said({-1, 0}, {0, -1}), "row 1: its parent or its code is out of range"));
-  // Row 0 was closed when row 1 began a new tree.
-  CHECK(says(said({-1, -1, 0}, {0, 0, 0}), "row 2: its parent is not among the open rows"));
 }

@@ -73,49 +73,6 @@ bool is_supported(const Bytes& entry) {
 
 }  // namespace
 
-TEST(registers_have_the_numbers_of_the_abi) {
-#if defined(__x86_64__)
-  CHECK(kFramePointer == 6 && kStackPointer == 7 && kReturnAddress == 16);
-#else
-  CHECK(kFramePointer == 29 && kStackPointer == 31 && kReturnAddress == 30);
-#endif
-  Row row;
-  CHECK(row.place(kFramePointer) == &row.frame_pointer);
-  CHECK(row.place(kReturnAddress) == &row.return_address);
-  CHECK(row.place(kStackPointer) == nullptr && row.place(0) == nullptr);
-}
-
-TEST(numbers_of_a_fixed_size_end_at_the_end) {
-  const Bytes bytes = {0x11, 0x22, 0x33, 0x44, 0x55};
-  TableReader reader = reader_of(bytes);
-  CHECK(reader.more());
-  CHECK_EQ(reader.fixed(2), 0x2211u);
-  CHECK(reader.at() == bytes.data() + 2);
-  CHECK_EQ(reader.fixed(3), 0x554433u);
-  CHECK(!reader.more() && !reader.bad());
-  CHECK_EQ(reader.fixed(1), 0u);
-  CHECK(reader.bad() && !reader.more());
-  TableReader short_of_one = reader_of(bytes);
-  CHECK_EQ(short_of_one.fixed(6), 0u);
-  CHECK(short_of_one.bad() && short_of_one.at() == bytes.data() + 5);
-}
-
-TEST(skipping_ends_at_the_end) {
-  const Bytes bytes = {1, 2, 3};
-  TableReader reader = reader_of(bytes);
-  reader.skip(2);
-  CHECK_EQ(reader.fixed(1), 3u);
-  reader = reader_of(bytes);
-  reader.skip(3);
-  CHECK(!reader.bad() && !reader.more());
-  reader = reader_of(bytes);
-  reader.skip(4);
-  CHECK(reader.bad() && reader.at() == bytes.data() + 3);
-  reader = reader_of(bytes);
-  reader.skip(~uint64_t{0});
-  CHECK(reader.bad());
-}
-
 TEST(numbers_of_a_variable_size) {
   struct Case {
     Bytes bytes;
@@ -241,19 +198,6 @@ TEST(instructions_about_other_registers_change_nothing) {
   }
 }
 
-TEST(rows_are_remembered_to_a_depth_of_eight) {
-  Bytes program;
-  for (uint8_t depth = 1; depth <= 8; ++depth)
-    program = program + Bytes{0x0E, static_cast<uint8_t>(8 * depth), 0x0A};
-  CHECK_EQ(row_after(program + Bytes{0x0E, 120}).cfa_offset, 120);
-  CHECK(!run(program + Bytes{0x0A}).supported);
-  for (uint8_t depth = 8; depth >= 1; --depth) {
-    program = program + Bytes{0x0E, 120, 0x0B};
-    CHECK_EQ(row_after(program).cfa_offset, 8 * depth);
-  }
-  CHECK(!run(program + Bytes{0x0B}).supported);
-}
-
 TEST(the_cfa_may_be_loaded_from_an_offset_to_the_frame_pointer) {
   const auto base = static_cast<uint8_t>(0x70 + kFp);
   const auto kind_of = [](const Bytes& expression) {
@@ -294,12 +238,6 @@ TEST(unknown_instructions_are_not_supported) {
     // Those of later addresses are not read.
     CHECK(run({0x41, static_cast<uint8_t>(opcode)}, 1003).supported);
   }
-}
-
-TEST(encodings_of_pointers_have_sizes) {
-  const unsigned bytes[16] = {8, 0, 2, 4, 8, 0, 0, 0, 0, 0, 2, 4, 8, 0, 0, 0};
-  for (uint64_t encoding = 0; encoding < 256; ++encoding)
-    CHECK_EQ(encoded_bytes(encoding), bytes[encoding % 16]);
 }
 
 TEST(a_common_entry_without_augmentation) {
@@ -358,74 +296,6 @@ TEST(a_common_entry_ends_at_its_length) {
     cut[0] = static_cast<uint8_t>(size - 4);
     CHECK(!is_supported(cut));
   }
-}
-
-TEST(rows_become_rules) {
-  using Cfa = UnwindRule::Cfa;
-  UnwindRule rule = rule_of_row(first_row());
-  CHECK(rule.cfa == Cfa::stack_pointer && !rule.frame_pointer_saved);
-  CHECK_EQ(rule.cfa_offset, 8u);
-  CHECK_EQ(rule.return_address_below_cfa, 8u);
-  Row row = first_row();
-  row.cfa_register = kFp;
-  row.cfa_offset = 24;
-  row.frame_pointer = Place{Place::at_cfa_offset, -16};
-  row.return_address.offset = -24;
-  rule = rule_of_row(row);
-  CHECK(rule.cfa == Cfa::frame_pointer && rule.frame_pointer_saved);
-  CHECK_EQ(rule.cfa_offset, 24u);
-  CHECK_EQ(rule.frame_pointer_below_cfa, 16u);
-  CHECK_EQ(rule.return_address_below_cfa, 24u);
-  row = first_row();
-  row.cfa = Row::frame_dereference;
-  row.cfa_offset = -16;
-  row.frame_pointer.kind = Place::at_frame_pointer;
-  rule = rule_of_row(row);
-  CHECK(rule.cfa == Cfa::saved_in_frame && rule.frame_pointer_saved);
-  CHECK_EQ(rule.cfa_offset, 16u);
-  CHECK_EQ(rule.frame_pointer_below_cfa, 0u);
-  CHECK_EQ(rule.return_address_below_cfa, 8u);
-  row = first_row();
-  row.return_address = Place{Place::undefined, 0};
-  CHECK(rule_of_row(row).cfa == Cfa::outermost);
-}
-
-TEST(rows_of_other_forms_become_no_rules) {
-  CHECK(rule_of_row(Row{}).cfa == UnwindRule::Cfa::unsupported);
-  const auto refused = [](auto&& change) {
-    Row row = first_row();
-    change(row);
-    CHECK(rule_of_row(row).cfa == UnwindRule::Cfa::unsupported);
-  };
-  refused([](Row& row) { row.return_address.kind = Place::same; });
-  refused([](Row& row) { row.return_address.offset = 0; });
-  refused([](Row& row) { row.return_address.offset = 8; });
-  refused([](Row& row) { row.return_address.offset = -12; });
-  refused([](Row& row) { row.return_address.offset = INT64_MIN; });
-  refused([](Row& row) { row.cfa_register = kOther; });
-  refused([](Row& row) { row.cfa_offset = -8; });
-  refused([](Row& row) { row.cfa_offset = 1 << 30; });
-  refused([](Row& row) { row.cfa = Row::other; });
-  for (const int64_t offset : {0, 8, -12})
-    refused([&](Row& row) { row.frame_pointer = Place{Place::at_cfa_offset, offset}; });
-  for (const Place::Kind kind : {Place::undefined, Place::at_frame_pointer, Place::other})
-    refused([&](Row& row) { row.frame_pointer.kind = kind; });
-  for (const int64_t offset : {0, 8, -12})
-    refused([&](Row& row) {
-      row.cfa = Row::frame_dereference;
-      row.cfa_offset = offset;
-      row.frame_pointer.kind = Place::at_frame_pointer;
-    });
-  refused([](Row& row) {
-    row.cfa = Row::frame_dereference;
-    row.cfa_offset = -8;
-  });
-}
-
-TEST(offsets_of_rules_are_multiples_of_8_below_a_gibibyte) {
-  CHECK(plain_offset(0) && plain_offset(8) && plain_offset((1 << 30) - 8));
-  for (const int64_t offset : {int64_t{-8}, int64_t{4}, int64_t{9}, int64_t{1} << 30, INT64_MAX})
-    CHECK(!plain_offset(offset));
 }
 
 TEST(what_is_no_code_has_no_rule) {

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(folder: Path, output: str, source: str, *flags: str) -> Path:
     path = folder / output
     if not path.exists():
-        run([need("g++"), "-std=c++17", "-O1", f"-I{INCLUDE}", *flags, SOURCES / source,
+        run([need("g++"), "-std=c++17", "-O0", f"-I{INCLUDE}", *flags, SOURCES / source,
              "-o", path, *LIBRARIES])  # fmt: skip
     return path
 

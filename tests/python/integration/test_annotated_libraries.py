@@ -52,8 +52,8 @@ def plain_program(build: Build) -> Path:
     return build("plain", "host.cpp", "-DPLAIN")
 
 
-def whole_program(build: Build, *, compiler: str = "g++") -> Path:
-    return build("whole", "host.cpp", compiler=compiler)
+def whole_program(build: Build, name: str = "whole", *flags: str | Path) -> Path:
+    return build(name, *flags, build("host.o", "host.cpp", "-c"))
 
 
 def counts(name: str, count: int, session: str = "") -> list[str]:
@@ -96,8 +96,8 @@ def test_opened_by_a_program_with_the_session(build: Build) -> None:
 def test_linked_to_a_program_with_the_session(build: Build) -> None:
     """The loader runs the library's constructors before the program's, so the library waits for the program."""
     library = annotated(build, "alpha")
-    program = build(
-        "linked", "host.cpp", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"
+    program = whole_program(
+        build, "linked", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"
     )
     assert str(library) in run([need("ldd"), program])
     lines = steps(program, "open a {a} same a start s work a 2 own 1 stop s", a=library)
@@ -165,7 +165,8 @@ def test_one_program_of_two_kinds_of_files(build: Build, tmp_path: Path) -> None
         "int main() {\n  fastprof::Session session;\n  session.start();\n  annotated();\n  session.stop();\n"
         '  std::printf("%zu\\n", session.capture().size());\n}\n'
     )
-    for i, order in enumerate(([annotated_file, main_file], [main_file, annotated_file])):
+    parts = [build(f"{file.stem}.o", file, "-c") for file in (annotated_file, main_file)]
+    for i, order in enumerate((parts, parts[::-1])):
         assert run([build(f"mixed{i}", *order)]).split() == ["1"]
 
 

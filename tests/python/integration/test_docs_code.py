@@ -67,7 +67,12 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "cpp")], ids=lambda p: p.name)
+# test_docs_cpp.py runs the programs of docs/cpp.md, tests/cpp/consumer that of the README.
+ELSEWHERE = {"cpp.md", "README.md"}
+CPP_PAGES = [page for page in PAGES if page.name not in ELSEWHERE and blocks(page, "cpp")]
+
+
+@pytest.mark.parametrize("page", CPP_PAGES, ids=lambda p: p.name)
 @pytest.mark.compilers
 def test_cpp_blocks(page: Path, tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")

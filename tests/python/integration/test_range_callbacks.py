@@ -35,7 +35,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
             f"-I{INCLUDE}",
             "-shared",
             "-fPIC",
-            "-O1",
             SOURCE,
             "-o",
             output,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import fastprof
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import EITHER_COMPILER, build
+from compilers import EITHER_COMPILER, INCLUDE, STRICT, build, need, run
 
 pytestmark = pytest.mark.compilers
 
@@ -66,28 +67,61 @@ int main(int argc, char** argv) {
   raise(SIGKILL);
 }
 """
+# How the program is compiled and how it is linked.
 KINDS = {
-    "pie": ["-fPIE", "-pie"],
-    "fixed": ["-fno-pie", "-no-pie"],
-    "unoptimised": ["-O0"],
-    "joined text": ["-Wl,-z,noseparate-code", "-fno-pie", "-no-pie"],
+    "pie": (["-O0", "-fPIE"], ["-pie"]),
+    "fixed": (["-O2", "-fno-pie"], ["-no-pie"]),
+    "joined text": (["-O2", "-fno-pie"], ["-no-pie", "-Wl,-z,noseparate-code"]),
 }
+NAMES = ["before", "first", "second", "third"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("recover")
+    (made / "library.cpp").write_text(LIBRARY)
+    (made / "program.cpp").write_text(PROGRAM)
+    return made
+
+
+@cache
+def libraries(folder: Path, compiler: str) -> list[Path]:
+    def built(name: str) -> Path:
+        flags = ["-shared", "-fPIC", "-O2", f'-DNAME="{name}"']
+        return build(
+            compiler, folder / f"lib{name}-{compiler}.so", [folder / "library.cpp"], flags=flags
+        )
+
+    return [built(name) for name in NAMES]
+
+
+@cache
+def program_object(folder: Path, compiler: str, *flags: str) -> Path:
+    output = folder / f"program-{compiler}{''.join(flags)}.o"
+    run(
+        [
+            need(compiler),
+            "-std=c++17",
+            *STRICT,
+            f"-I{INCLUDE}",
+            "-c",
+            *flags,
+            folder / "program.cpp",
+            "-o",
+            output,
+        ]
+    )
+    return output
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @EITHER_COMPILER
-def test_sites_of_all_libraries(tmp_path: Path, compiler: str, kind: str) -> None:
-    (tmp_path / "library.cpp").write_text(LIBRARY)
-    (tmp_path / "program.cpp").write_text(PROGRAM)
-    libraries = ["before", "first", "second", "third"]
-    for name in libraries:
-        flags = ["-shared", "-fPIC", "-O2", f'-DNAME="{name}"']
-        build(compiler, tmp_path / f"lib{name}.so", [tmp_path / "library.cpp"], flags=flags)
-    program = build(
-        compiler, tmp_path / "program", [tmp_path / "program.cpp"], flags=["-O2", *KINDS[kind]]
-    )
+def test_sites_of_all_libraries(folder: Path, tmp_path: Path, compiler: str, kind: str) -> None:
+    compile_flags, link_flags = KINDS[kind]
+    made = program_object(folder, compiler, *compile_flags)
+    program = build(compiler, tmp_path / "program", [made], flags=link_flags)
     path = tmp_path / "records"
-    paths = [str(tmp_path / f"lib{name}.so") for name in libraries]
+    paths = [str(library) for library in libraries(folder, compiler)]
     result = subprocess.run([str(program), str(path), *paths], timeout=60)
     assert result.returncode == -signal.SIGKILL
     table = fastprof.recover(path)
@@ -95,10 +129,10 @@ def test_sites_of_all_libraries(tmp_path: Path, compiler: str, kind: str) -> Non
     assert (facts["unread_chunks"], facts["unknown_texts"], facts["damaged"]) == (0, 0, 0)
     names = [table.sites.names[site] for site in table.column("site").tolist()]
     expected = ["program"]
-    for name in libraries:
+    for name in NAMES:
         kinds = ["", " template", " template", " inline", " mark", " counter"]
         expected += [name + kind for kind in kinds]
     assert names == [*expected, "open"]
     texts = {event.name: event.kwinputs for event in fastprof.EventList.from_table(table)}
-    for name in libraries:
+    for name in NAMES:
         assert texts[f"{name} template"] == {"value": 0.5, "text": f"{name} text"}

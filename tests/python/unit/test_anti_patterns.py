@@ -163,107 +163,6 @@ def test_the_report_has_pytorchs_form(tmp_path: Path, capsys: pytest.CaptureFixt
         report_all_anti_patterns(table, False, False, str(tmp_path / "none"))
 
 
-def test_how_many_rounds_are_a_loop() -> None:
-    name = "For Loop Indexing Pattern"
-    loop: Tree = [("aten::select", 0, 5), ("aten::fill_", 0, 5)]
-    assert found(table_of(loop * 10)) == {name: (1, 9 * 10)}
-    assert found(table_of([("aten::select", 0, 5)] * 10)) == {name: (1, 9 * 5)}
-    assert found(table_of([("aten::select", 0, 5)] * 9)) == {}
-    two: Tree = [*loop * 10, ("aten::mul", 0, 1), *loop * 12]
-    assert found(table_of(two)) == {name: (2, 9 * 10 + 11 * 10)}
-
-
-@pytest.mark.parametrize(
-    ("count", "length", "others", "expected"),
-    [
-        (1000, 19_999, 0, (1000, int(19_999 * 1000 * 0.75))),
-        (999, 19_999, 0, None),  # too few
-        (1000, 20_000, 0, None),  # not tiny
-        (1000, 10_000, 10_000_000, (1000, int(10_000 * 1000 * 0.75))),  # half of the time
-        (1000, 10_000, 10_000_001, None),
-    ],
-)
-def test_how_many_ops_are_too_tiny(
-    count: int, length: int, others: int, expected: tuple[int, int] | None
-) -> None:
-    names = ["aten::add"] * count + ["aten::mm"] * bool(others)
-    lengths = [length] * count + [others] * bool(others)
-    start = [30_000 * i for i in range(len(names))]
-    table = fastprof.EventTable(
-        {"start_ns": start, "end_ns": [a + n for a, n in zip(start, lengths, strict=True)],
-         "site": [names.index(name) if name == "aten::add" else 1 for name in names]},
-        sites=[fastprof.Site(name, category="cpu_op") for name in ("aten::add", "aten::mm")],
-    )  # fmt: skip
-    tiny = [
-        value for pattern, value in found(table).items() if "iny" in pattern or "mall" in pattern
-    ]
-    assert tiny == ([expected] if expected else [])
-
-
-def test_which_copies_are_extra() -> None:
-    """The filling op may be nested, and the copy may stand in a Python call of its own."""
-    types = [["float"]] * 5
-    fill: Tree = [("aten::randn", 0, 1), ("aten::normal_", 1, 2)]
-    move: Tree = [("aten::to", 0, 50), ("aten::_to_copy", 1, 1), ("aten::copy_", 2, 2)]
-    name = "Extra CUDA Copy Pattern"
-
-    def count(tree: Tree, *dtypes: list[str]) -> int:
-        listed = [*types[: len(tree) - 1], list(dtypes)]
-        return found(table_of(tree, device=True, input_dtypes=listed)).get(name, (0, 0))[0]
-
-    assert count([*fill, *move], "float", "float") == 1
-    for filling in ("aten::fill_", "aten::zero_", "aten::uniform_"):
-        assert count([fill[0], (filling, 1, 2), *move], "float", "float") == 1
-    assert count([("aten::fill_", 0, 2), *move], "float", "float") == 1
-    in_call: Tree = [*fill, ("f.py(1): f", 0, 1), *[(n, d + 1, t) for n, d, t in move]]
-    assert count(in_call, "float", "float") == 1
-    assert count([*fill, ("aten::add", 0, 1), *move], "float", "float") == 0  # not right before
-    assert count([("aten::randn", 0, 1), ("aten::add", 1, 2), *move], "float", "float") == 0
-    for dtypes in (["float"], ["", ""], ["float", "double"], []):
-        assert count([*fill, *move], *dtypes) == 0
-    assert (
-        count([*fill, move[0], ("aten::empty", 1, 1), ("aten::copy_", 2, 2)], "float", "float") == 0
-    )
-    assert count([*fill, *move[:2], ("aten::add_", 2, 2)], "float", "float") == 0
-    assert count([*fill, ("aten::to", 0, 50)], "float", "float") == 0
-
-
-@pytest.mark.parametrize(
-    ("shapes", "dtype", "is_found"),
-    [
-        ([[8, 16], [16, 24]], "c10::Half", False),
-        ([[8, 16], [16, 23]], "c10::Half", True),
-        ([[8, 15], [16, 24]], "c10::BFloat16", True),
-        ([[9, 16], [16, 24]], "float", False),
-        ([[9, 8, 16], [9, 16, 8]], "c10::Half", False),  # the batch may be of any size
-        ([[], [16, 8]], "c10::Half", False),
-        ([[], [16, 9]], "c10::Half", True),
-    ],
-)
-def test_which_products_are_misaligned(shapes: list[list[int]], dtype: str, is_found: bool) -> None:
-    name = "Matrix Multiplication Dimension Not Aligned Pattern"
-    for op in ("aten::mm", "aten::bmm", "aten::addmm"):
-        table = table_of([(op, 0, 100)], input_dtypes=[[dtype, dtype]], input_shapes=[shapes])
-        assert found(table) == ({name: (1, 0)} if is_found else {})
-    assert found(table_of([("aten::mm", 0, 100)], input_dtypes=[[]], input_shapes=[shapes])) == {}
-    assert found(table_of([("aten::mm", 0, 100)], input_dtypes=[[dtype]])) == {}
-
-
-def test_which_parameters_of_a_convolution_are_its_bias() -> None:
-    name = "Enabling Bias in Conv2d Followed By BatchNorm Pattern"
-    tree: Tree = [("aten::conv2d", 0, 1000), ("aten::batch_norm", 0, 5)]
-
-    def count(dtypes: list[str], shapes: list[list[int]], tree: Tree = tree) -> int:
-        table = table_of(tree, input_dtypes=[dtypes, []], input_shapes=[shapes, []])
-        return found(table).get(name, (0, 0))[0]
-
-    assert count(["float"] * 3, [[1], [1], [2]]) == 1
-    assert count(["float"] * 4, [[1], [1], [2], [9]]) == 1
-    assert count(["float"] * 2, [[1], [1]]) == count(["float", "float", ""], [[1], [1], [2]]) == 0
-    assert count(["float"] * 3, [[1], [1]]) == count(["float"] * 3, [[1], [1], []]) == 0
-    assert count(["float"] * 3, [[1], [1], [2]], tree[::-1]) == 0
-
-
 def test_equal_findings_of_one_place_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     tree: Tree = [("train.py(7): main", 0, 1)]
     tree += [("/x/torch/optim/sgd.py(3): _single_tensor_sgd", 1, 80)] * 2
@@ -292,27 +191,6 @@ def test_a_finding_as_plain_values() -> None:
     assert [event["row"] for event in events] == list(range(1, 1 + len(events))) and len(
         events
     ) < 30
-
-
-@pytest.mark.parametrize(
-    ("kernel", "is_found"),
-    [
-        ("ampere_sgemm_128x64", True),
-        ("volta_sgemm", True),
-        ("ampere_hgemm", False),
-        ("tf32_sgemm", False),
-        ("sgemm_tensorop", False),
-        ("ampere_s1688sgemm", False),
-        ("XXtf32_sgemm", False),
-    ],
-)
-def test_which_kernels_are_plain_products(kernel: str, is_found: bool) -> None:
-    kernels = KernelTable.sorted(*(fastprof_array(v) for v in (0, 0, 0, 60)), [kernel])
-    for op in ("aten::mm", "aten::addmm", "aten::bmm"):
-        assert found(table_of([(op, 0, 100)], kernels)) == (
-            {"FP32 MatMul Pattern": (1, 30)} if is_found else {}
-        )
-    assert found(table_of([("aten::mul", 0, 100)], kernels)) == {}
 
 
 def test_patterns_refer_to_pages_of_pytorch() -> None:

@@ -17,10 +17,7 @@ from profiler_databases import write_nsys, write_nvprof
 import fastprof
 from fastprof import errors
 from fastprof.importers.chrome_trace import read_chrome_trace
-from fastprof.importers.nsys import is_nsys
-from fastprof.importers.nvprof import is_nvprof
 from fastprof.importers.source import Source
-from fastprof.importers.sqlite_file import SqliteFile
 from fastprof.model.table import EventKind
 
 NAMES = ["outer", "inner", "gemm", "relu", "here"]
@@ -474,86 +471,6 @@ def test_texts_of_any_length_become_names_of_at_most_4000_characters(
         tmp_path / "r.sqlite", [], NVTX_EVENTS=[(100, 900, 59, None, text, THREAD, None, 0)]
     )
     assert fastprof.load(path).name(0) == text[:4000] + kept
-
-
-@pytest.mark.parametrize(
-    ("tables", "is_one"),
-    [
-        (["StringTable"], False),
-        (["CUPTI_ACTIVITY_KIND_MARKER"], False),
-        (["StringTable", "CUPTI_ACTIVITY_KIND_MARKER"], True),
-        (["StringTable", "CUPTI_ACTIVITY_KIND_RUNTIME"], True),
-        (["StringTable", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"], True),
-        (["StringTable", "CUPTI_ACTIVITY_KIND_KERNEL"], True),
-        (["StringTable", "OTHER"], False),
-    ],
-)
-def test_which_tables_make_a_database_of_nvprof(
-    tmp_path: Path, tables: list[str], is_one: bool
-) -> None:
-    path = tmp_path / "tables"
-    connection = sqlite3.connect(path)
-    for table in tables:
-        connection.execute(f"CREATE TABLE {table}(x)")
-    connection.commit()
-    connection.close()
-    with Source(str(path), 1 << 30, 1 << 30) as source, SqliteFile(source) as database:
-        assert is_nvprof(database) == is_one
-
-
-def test_files_that_are_none_of_nvprofs(tmp_path: Path) -> None:
-    other = write_nsys(tmp_path / "r.sqlite", ["f"], OSRT_API=[(10, 20, THREAD, 1, 0, 0)])
-    with pytest.raises(errors.FormatError, match=r"r\.sqlite: not a database of nvprof"):
-        fastprof.load_nvprof(other)
-    backwards = write_nvprof(tmp_path / "b.nvvp", NAMES, [(1, 9, 1), (1, 8, 0)], [], [])
-    with pytest.raises(errors.FormatError, match=r"b\.nvvp: a range ends before it begins"):
-        fastprof.load_nvprof(backwards)
-    with pytest.raises(errors.FormatError, match=r"b\.nvvp: .*ends before it begins"):
-        fastprof.load(backwards)
-    twice = write_nvprof(tmp_path / "e.nvvp", NAMES, [(4, 1, 1), (4, 2, 0), (4, 3, 0)], [], [])
-    with pytest.raises(errors.FormatError, match="the marker 4 ends twice"):
-        fastprof.load(twice)
-    lone = write_nvprof(
-        tmp_path / "l.nvvp", NAMES, [(1, 1, 1), (1, 2, 0), (4, 3, 0), (5, 4, 0)], [], []
-    )
-    for read in (fastprof.load, fastprof.load_nvprof):
-        found: Any = read(lone)
-        table = getattr(found, "event_table", found)
-        assert table.metadata["skipped_events"] == {"end of a marker without its begin": 2}
-        assert table.metadata["format"] == "nvprof"
-
-
-@pytest.mark.parametrize(
-    ("tables", "is_one"),
-    [
-        (["StringIds"], False),
-        (["NVTX_EVENTS"], False),
-        (["StringIds", "TARGET_INFO_SESSION_START_TIME"], True),
-        *(
-            (["StringIds", table], True)
-            for table in (
-                "NVTX_EVENTS",
-                "CUPTI_ACTIVITY_KIND_RUNTIME",
-                "CUPTI_ACTIVITY_KIND_KERNEL",
-                "CUPTI_ACTIVITY_KIND_MEMCPY",
-                "CUPTI_ACTIVITY_KIND_MEMSET",
-                "OSRT_API",
-            )
-        ),
-        (["StringIds", "TARGET_INFO_SYSTEM_ENV"], False),
-    ],
-)
-def test_which_tables_make_an_export_of_nsight_systems(
-    tmp_path: Path, tables: list[str], is_one: bool
-) -> None:
-    path = tmp_path / "tables"
-    connection = sqlite3.connect(path)
-    for table in tables:
-        connection.execute(f"CREATE TABLE {table}(x)")
-    connection.commit()
-    connection.close()
-    with Source(str(path), 1 << 30, 1 << 30) as source, SqliteFile(source) as database:
-        assert is_nsys(database) == is_one
 
 
 def test_ranges_that_are_open_in_a_session_without_other_events(tmp_path: Path) -> None:

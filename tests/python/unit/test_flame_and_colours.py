@@ -10,8 +10,7 @@ from made_events import built, event
 
 import fastprof
 from fastprof import EventList, errors
-from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
-from fastprof.model.site_kinds import KINDS
+from fastprof.base.text_style import TextStyle, text_width
 from fastprof.model.sites import SiteTable
 from fastprof.views.flame_text import flame_text
 from fastprof.views.render import TableOptions, render_table
@@ -26,48 +25,6 @@ def nested() -> EventList:
     return built(
         event("outer", 0, 100), event("fit", 10, 70), event("leaf", 20, 24), event("lone", 200, 220)
     )
-
-
-def test_roles_of_shares() -> None:
-    shares = (1, 0.2, 0.19999, 0.05, 0.04999, 0)
-    assert [share_role(share) for share in shares] == ["hot", "hot", "warm", "warm", "", ""]
-
-
-@pytest.mark.parametrize(
-    ("role", "code"),
-    [
-        ("head", "1"),
-        ("hot", "1;31"),
-        ("warm", "33"),
-        ("bar", "36"),
-        ("faint", "2"),
-        ("up", "31"),
-        ("down", "32"),
-    ],
-)
-def test_paint(role: str, code: str) -> None:
-    assert COLOURS.paint("x", role) == f"\x1b[{code}mx{RESET}"
-    assert COLOURS.paint("  ", role) == "  "
-    assert COLOURS.paint("x", "") == BLOCKS.paint("x", role) == "x"
-
-
-def test_fills_and_bars() -> None:
-    colours = (45, 44, 46, 43, 47, 42, 41)
-    assert len(colours) == len(KINDS)
-    for kind, colour in enumerate(colours):
-        assert COLOURS.fill("a", kind) == f"\x1b[30;{colour}ma{RESET}"
-    assert BLOCKS.fill("a", 1) == "a"
-    assert [BLOCKS.bar(share, 2) for share in (0, 1 / 16, 0.5, 15 / 16, 1, 2)] == [
-        "", "\u258f", "\u2588", "\u2588\u2589", "\u2588\u2588", "\u2588\u2588",
-    ]  # fmt: skip
-    assert [TextStyle().bar(share, 10) for share in (0.04, 0.06, 1.5)] == ["", "#", "#" * 10]
-
-
-def test_cut_texts() -> None:
-    assert cut_to_width("abcdefghij", 8) == "abc...ij"
-    assert cut_to_width("abcdefghij", 7) == "abcdefg"
-    assert cut_to_width("abcdefgh", 8) == "abcdefgh"
-    assert text_width("a\u200d\ufe0f") == 1 and text_width("\uff21") == 2
 
 
 def test_a_plain_flame_graph() -> None:
@@ -174,16 +131,6 @@ def test_names_in_a_tree_are_cut() -> None:
     assert tree_text(events, TreeOptions()).splitlines()[2].endswith("    " + "m" * 40)
 
 
-def test_a_rest_of_no_percent_is_left_out() -> None:
-    events = built(event("a", 0, 10_000), event("b", 0, 9_000), event("c", 9_001, 9_005))
-    lines = [
-        line.split()[-1] for line in tree_text(events, TreeOptions(min_percent=1)).splitlines()
-    ]
-    assert lines == ["Name", "a", "b"]
-    larger = built(event("a", 0, 10_000), event("b", 0, 9_000), event("c", 9_001, 9_021))
-    assert "[1 more]" in tree_text(larger, TreeOptions(min_percent=1))
-
-
 def test_long_trees_end_with_what_is_left_out() -> None:
     many = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_003)])
     lines = tree_text(many, TreeOptions()).splitlines()
@@ -191,14 +138,6 @@ def test_long_trees_end_with_what_is_left_out() -> None:
     assert lines[-1] == "3 more lines: use a smaller depth or a larger minimal share"
     exact = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_000)])
     assert len(tree_text(exact, TreeOptions()).splitlines()) == 10_001
-
-
-def test_deep_names_are_not_indented_without_end() -> None:
-    deep = built(*(event(f"n{i}", i, 1000 - i) for i in range(63)))
-    lines = tree_text(deep, TreeOptions()).splitlines()
-    indents = [len(line[45:]) - len(line[45:].lstrip()) for line in lines[1:]]
-    assert indents[:3] == [indents[0], indents[0] + 2, indents[0] + 4]
-    assert indents[60] == indents[61] == indents[62] == indents[0] + 120
 
 
 def test_a_minimal_share_counts_what_it_leaves_out() -> None:

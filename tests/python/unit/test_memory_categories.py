@@ -25,7 +25,6 @@ from fastprof.analysis.memory_categories.origins import (
 )
 from fastprof.analysis.memory_categories.storages import can_categorise, read_steps
 from fastprof.analysis.memory_categories.totals import (
-    CategoryTotals,
     category_totals,
     live_at,
     reconcile,
@@ -464,25 +463,6 @@ def test_memory_that_no_range_allocates_is_not_from_before_the_recording() -> No
     assert str(origin_of(profile, scratch.index)) == "outside of any range"
 
 
-def test_curves_and_sizes_of_the_category_page() -> None:
-    from fastprof.exporters.category_page import _bytes, _steps
-    from fastprof.exporters.plotted_points import highest_points
-
-    assert _steps(np.array([1.0, 3.0, 5.0]), np.array([10.0, 20.0, 7.0])) == [
-        (1.0, 10.0), (3.0, 10.0), (3.0, 20.0), (5.0, 20.0), (5.0, 7.0),
-    ]  # fmt: skip
-    sizes = [0, 1023, 1024, -2048, 1 << 20, 3 << 30, 1 << 40, 5000 << 40]
-    assert [_bytes(size) for size in sizes] == [
-        "0 B", "1023 B", "1 KiB", "-2 KiB", "1 MiB", "3 GiB", "1 TiB", "5000 TiB",
-    ]  # fmt: skip
-    # Of 10,000 changes in one place, the highest; the first and the last stay.
-    values = np.arange(10_000) % 7_000
-    kept = highest_points(np.full(10_000, 0.5), values, 900)
-    assert kept.tolist() == [0, 6_999, 9_999]
-    few = np.array([3, 1, 2])
-    assert highest_points(np.array([0.0, 0.5, 1.0]), few, 900).tolist() == [0, 1, 2]
-
-
 def test_the_areas_of_the_category_page_lie_between_their_curves(tmp_path: Path) -> None:
     program = Written().op("aten::one", makes=1, size=300).op("aten::two", 1, makes=2, size=100)
     program.memory(1, -300)
@@ -513,39 +493,3 @@ def test_no_tensor_lies_in_the_memory_of_pythons_allocators() -> None:
     assert not can_categorise(python)
     with pytest.raises(fastprof.errors.ValueError, match="contains no allocations"):
         read_steps(python)
-
-
-def test_colours_of_the_category_page_are_distinct() -> None:
-    from fastprof.exporters.category_page import _COLORS
-
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in _COLORS.values())
-    assert len(set(_COLORS.values())) == len(_COLORS) == len(CATEGORY_ORDER)
-
-
-def test_areas_of_the_category_page_by_hand() -> None:
-    """900 x 320 in all, 80 to the right: bytes upwards from the bottom, one category upon the other."""
-    from fastprof.exporters.category_page import _plot
-
-    sizes = np.zeros((3, len(CATEGORY_ORDER)), np.int64)
-    sizes[:, 0], sizes[:, 1] = [100, 100, 0], [0, 60, 60]
-    text = _plot(CategoryTotals("cpu:0", np.array([0, 1_000_000, 4_000_000]), sizes))
-    first, second = re.findall('<polygon [^>]*points="([^"]*)"', text)
-    assert first.split() == [
-        "80.0,120.0", "305.0,120.0", "305.0,120.0", "980.0,120.0", "980.0,320.0",
-        "980.0,320.0", "980.0,320.0", "305.0,320.0", "305.0,320.0", "80.0,320.0",
-    ]  # fmt: skip
-    assert second.split()[:5] == [
-        "80.0,120.0",
-        "305.0,120.0",
-        "305.0,0.0",
-        "980.0,0.0",
-        "980.0,200.0",
-    ]
-    assert '<line x1="305.0" x2="305.0" y1="0" y2="320"' in text and ">peak 160 B</text>" in text
-    assert ">time in ms</text>" in text and 'text-anchor="middle">4</text>' in text
-    many = np.zeros((5000, len(CATEGORY_ORDER)), np.int64)
-    many[:, 0] = np.arange(5000) % 7
-    points = re.findall(
-        'points="([^"]*)"', _plot(CategoryTotals("cpu:0", np.arange(5000) * 1000, many))
-    )[0]
-    assert 2 * 2 * 850 < len(points.split()) <= 2 * 2 * 902  # a step for each part of the axis

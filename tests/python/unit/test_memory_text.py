@@ -12,7 +12,6 @@ import pytest
 
 from fastprof.analysis import memory_claims as claims
 from fastprof.analysis.memory_blocks import MemorySums
-from fastprof.analysis.memory_origin import Origin
 from fastprof.analysis.memory_summary import (
     DeviceReport,
     Failure,
@@ -76,32 +75,6 @@ Out of memory: 3 requests failed
 
 def test_the_whole_text() -> None:
     assert memory_text(MemoryReport([CUDA, PLAIN], FAILED), 10) == WHOLE
-
-
-def test_a_limit_of_lines_is_one_of_each_table() -> None:
-    text = memory_text(MemoryReport([CUDA], FAILED), 1)
-    assert "parameter  step" in text and "28.6 %" not in text
-    assert "1,048,576" in text and "0.001us" not in text
-    assert "64.00 MB" in text and "128.00 MB" not in text
-
-
-def test_a_device_without_blocks_has_an_empty_table() -> None:
-    nothing = DeviceReport("cpu:0", MemorySums("cpu:0", 0, 0, 0, 0, 0), 0, 0, {}, [], [])
-    lines = memory_text(MemoryReport([nothing]), 10).splitlines()
-    assert lines[-2:] == ["What the peak consists of", "  nothing"]
-
-
-@pytest.mark.parametrize(
-    ("origin", "text"),
-    [
-        (Origin(), "before the recording"),
-        (Origin(("a", "b")), "a > b"),
-        (Origin(("a",), ("f.py(1): f", "g")), "a at f.py(1): f"),
-        (Origin((), ("f.py(1): f",)), " at f.py(1): f"),
-    ],
-)
-def test_an_origin_as_text(origin: Origin, text: str) -> None:
-    assert str(origin) == text
 
 
 def claims_of(

@@ -224,24 +224,3 @@ def test_a_curve_below_zero_has_its_own_lowest_point(tmp_path: Path) -> None:
     levels = sorted({float(point.split(",")[1]) for point in points})
     assert levels == pytest.approx([0, height], abs=0.06)
     assert "bytes from 0 to 400" in page
-
-
-def test_every_value_of_the_document(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    export_memory_timeline(table([(10, 0, 100, 7), (30, 0, -40, 9)]), path)
-    assert json.loads(path.read_text()) == {
-        "unit": "bytes", "t0_ns": T0, "missing": "", "failures": [],
-        "devices": [{
-            "device": "cpu:0", "times_us": [10.0, 30.0], "bytes": [100, -40], "recorded": [100, 60],
-            "allocated": [7, 9], "reserved": [14, 18],
-        }],
-    }  # fmt: skip
-
-
-def test_tags_of_the_page_are_closed(tmp_path: Path) -> None:
-    path = tmp_path / "m.html"
-    export_memory_timeline(table(RECORDS), path)
-    page = path.read_text()
-    for tag in ("svg", "table", "style", "h1", "h2", "tr", "td", "p"):
-        assert len(re.findall(f"<{tag}[ >]", page)) == page.count(f"</{tag}>") > 0, tag
-    assert re.search("(?<!>)</svg>", page) is None  # behind the last curve, without text between

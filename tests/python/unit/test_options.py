@@ -42,52 +42,6 @@ def options(**changes: Any) -> Options:
         return make_options(**(DEFAULTS | changes))
 
 
-def test_nothing_is_asked_for_by_default() -> None:
-    given = options()
-    assert given.activities == given.asked == {ProfilerActivity.CPU}
-    assert given.use_device is None and given.all_threads is True and given.missing == {}
-    for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"):
-        assert getattr(given, name) is False
-    assert (given.acc_events, given.trace_only, given.gc_events) == (False, False, False)
-    assert (given.follow_children, given.native) == (False, False)
-    assert (given.max_bytes, given.max_name_bytes, given.spill_folder, given.counters) == (
-        0,
-        0,
-        "",
-        (),
-    )
-
-
-@pytest.mark.parametrize(
-    "name", ["record_shapes", "profile_memory", "with_stack", "with_modules", "acc_events"]
-)
-def test_each_flag_is_its_own(name: str) -> None:
-    flags = (
-        "record_shapes",
-        "profile_memory",
-        "with_stack",
-        "with_flops",
-        "with_modules",
-        "acc_events",
-    )
-    given = options(**{name: True})
-    assert [flag for flag in flags if getattr(given, flag)] == [name]
-
-
-def test_flops_need_shapes() -> None:
-    given = options(with_flops=True)
-    assert given.with_flops and given.record_shapes
-    assert not options(record_shapes=True).with_flops
-
-
-def test_memory_is_a_category() -> None:
-    with_memory, without = options(profile_memory=True), options()
-    assert with_memory.categories == without.categories | 4 and not without.categories & 4
-    assert options(memory_attribution="interval").memory_attribution == "interval"
-    with pytest.raises(errors.ValueError, match=r"'outermost'\. Use one of innermost, interval"):
-        options(memory_attribution="outermost")
-
-
 def test_bounds_are_0_or_at_least_64_kb() -> None:
     for name in ("max_bytes", "max_name_bytes"):
         assert getattr(options(**{name: 65536}), name) == 65536
@@ -105,17 +59,6 @@ def test_what_happens_when_memory_is_full(tmp_path: Path) -> None:
         options(overflow="wait")
     with pytest.raises(errors.ValueError, match="spill_folder has no effect without"):
         options(spill_folder=tmp_path)
-
-
-def test_threads() -> None:
-    assert options(all_threads=False).all_threads is False
-    assert options(all_threads=True).all_threads is True
-
-
-def test_a_time_limit_that_is_accepted_and_not_needed() -> None:
-    assert "post_processing_timeout_s" in options(post_processing_timeout_s=0).missing
-    with pytest.raises(errors.ValueError, match=r"at least 0, not -0\.5"):
-        options(post_processing_timeout_s=-0.5)
 
 
 def test_an_observer_without_start_is_missing_and_one_with_it_is_not() -> None:
@@ -138,12 +81,6 @@ def test_devices() -> None:
     assert options(activities=asked).asked == set(asked)
     with pytest.raises(errors.UnavailableError, match="no activities to record"):
         options(use_cpu=False)
-
-
-def test_counters_are_a_list_of_names() -> None:
-    for wrong in ("instructions", [1], [b"cycles"]):
-        with pytest.raises(errors.ValueError, match="must be a list of names"):
-            options(counters=wrong)
 
 
 def test_an_observer_without_methods_is_reported() -> None:

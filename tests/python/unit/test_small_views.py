@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 from made_events import event
 
 from fastprof import EventTable, Site, SiteTable, Track, errors
-from fastprof.analysis.evaluation import BasicEvaluation, EventKey, _standard, _without
 from fastprof.analysis.tree_events import LazyRows, TreeEvent, roots_of
-from fastprof.decode.op_columns import _Field, _Joined
 from fastprof.model.table import CodedColumn, EventKind
 from fastprof.model.table_html import table_html
 from fastprof.model.tree import EventTree
@@ -71,63 +66,6 @@ def test_sequences_made_on_access() -> None:
     assert len(LazyRows(0, lambda i: i)) == 0
 
 
-def test_fields_of_op_inputs_are_sequences() -> None:
-    inputs = [SimpleNamespace(shape=[n]) for n in range(3)]
-    led = _Field(inputs, "shape", (None,))  # type: ignore[arg-type]
-    assert len(led) == 4 and led[0] is None and led[1] == [0] and led[-1] == [2] and led[-4] is None
-    assert led[1:3] == [[0], [1]] and list(led) == [None, [0], [1], [2]]
-    for index in (4, -5):
-        with pytest.raises(IndexError):
-            led[index]
-    joined = _Joined([1, 2], [3])
-    assert len(joined) == 3 and [joined[0], joined[1], joined[2]] == [1, 2, 3]
-    assert joined[1:] == [2, 3]
-
-
-def test_keys_of_events() -> None:
-    evaluation = BasicEvaluation(tree().table)
-    keys = evaluation.event_keys
-    assert len(evaluation.metrics) == len(keys) == 4 and list(evaluation.metrics) == list(keys)
-    same = EventKey(keys[0].event)
-    assert same == keys[0] and hash(same) == hash(keys[0]) and same != keys[1] and same != 1
-    assert repr(keys[0]) == keys[0].event.name
-    assert evaluation.metrics[same].duration_time_ns == keys[0].event.duration_time_ns
-    other = BasicEvaluation(tree().table).event_keys[0]
-    with pytest.raises(KeyError):
-        evaluation.metrics[other]
-    with pytest.raises(KeyError):
-        evaluation.metrics[EventKey(SimpleNamespace(id=0, name="x"))]
-
-
-def test_differences_of_unions_and_standard_scores() -> None:
-    def edges(*pairs: tuple[int, int]) -> tuple[Any, Any]:
-        found = np.array(pairs, np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
-
-    def without(a: Any, b: Any) -> list[tuple[int, int]]:
-        low, high = _without(a, b)
-        return list(zip(low.tolist(), high.tolist(), strict=True))
-
-    assert without(edges((0, 10), (20, 30)), edges((5, 22))) == [(0, 5), (22, 30)]
-    assert without(edges((0, 10)), edges()) == [(0, 10)]
-    assert without(edges(), edges((0, 10))) == []
-    assert without(edges((0, 10)), edges((0, 10))) == []
-    assert _standard(np.array([5.0])).tolist() == [0.0]
-    assert _standard(np.array([5.0, 5.0])).tolist() == [0.0, 0.0]
-    assert _standard(np.array([1.0, 3.0])) == pytest.approx([-(0.5**0.5), 0.5**0.5])
-
-
-def test_lazy_names_of_the_analysis_package() -> None:
-    import fastprof.analysis as package
-
-    assert package.BasicEvaluation is BasicEvaluation
-    assert "BasicEvaluation" in vars(package)
-    with pytest.raises(
-        AttributeError, match=r"module 'fastprof\.analysis' has no attribute 'nothing'"
-    ):
-        package.nothing  # noqa: B018
-
-
 # ---- lists of events as Python lists ---------------------------------------------------------------
 
 
@@ -151,17 +89,6 @@ def test_lists_are_sliced_and_searched_as_python_lists() -> None:
     assert type(events.copy()) is list and events.copy() == [a, b, c]
     assert events.__add__([1]) == [a, b, c, 1] and type(events.__add__([])) is list
     assert [*reversed(events)] == [c, b, a]
-
-
-def test_lists_are_compared_as_python_lists() -> None:
-    events = listed()
-    assert events == list(events) and events.__ne__(list(events)) is False
-    assert events != listed()  # other objects
-    assert events.__eq__(listed()) is False
-    assert events != (1,) and events.__eq__((1,)) is NotImplemented
-    assert events.__ne__((1,)) is NotImplemented
-    with pytest.raises(TypeError):
-        hash(events)
 
 
 def test_changes_leave_the_columns() -> None:

@@ -8,10 +8,8 @@ import pytest
 from trace_tables import every_column_table
 
 from fastprof import errors
-from fastprof.model.columns import COLUMNS
 from fastprof.model.table import (
     CodedColumn,
-    EventFlag,
     EventKind,
     EventTable,
     KernelTable,
@@ -59,41 +57,6 @@ def test_absent_columns_cost_nothing_and_have_defaults() -> None:
     assert table.column("node_id").tolist() == [-1] * 5
     assert table.nbytes == before
     assert not table.has("flops")
-
-
-def test_what_absent_columns_hold() -> None:
-    table = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
-    absent = {name: table.column(name)[0] for name in COLUMNS if name not in ("parent", "flops")}
-    minus_one = {"end_track", "sequence_nr", "fwd_thread", "node_id"}
-    minus_one |= {"python_id", "python_parent_id", "python_module_id"}
-    assert {name for name, value in absent.items() if value == -1} == minus_one
-    others = {n: int(v) for n, v in absent.items() if v != 0 and n not in minus_one}
-    assert others == {
-        "start_ns": 1,
-        "end_ns": 2,
-        "payload": 2**32 - 1,
-        "flags": EventFlag.FINISHED,
-        "external_id": 1,
-        "is_user_annotation": 1,
-        "scope": 7,
-    }
-
-
-def test_defaults_that_come_from_sites_kinds_and_flags() -> None:
-    finished = int(EventFlag.FINISHED)
-    table = small_table(
-        kind=np.array([0, 1, 0, 0, 0], np.uint8),
-        flags=np.array(
-            [finished, finished, finished, finished | EventFlag.CROSS_THREAD_END, 0], np.uint8
-        ),
-    )
-    assert table.column("is_async").tolist() == [False, True, False, True, False]
-    assert table.column("is_user_annotation").tolist() == [True, False, True, False, True]
-    assert table.column("scope").tolist() == [7, 0, 7, 0, 7]
-    assert table.thread.tolist() == [7, 7, 7, 7, 9]
-    assert table.column("id").tolist() == [0, 1, 2, 3, 4]
-    assert table.unfinished == 1
-    assert EventKind(int(table.column("kind")[1])) is EventKind.ASYNC_RANGE
 
 
 def test_equal_names_of_different_sites_share_a_code() -> None:
@@ -178,31 +141,6 @@ def test_a_selection_of_everything_keeps_parents_and_kernels() -> None:
     table = small_table()
     assert table[:].column("parent").tolist() == [-1, 0, 1, 0, -1]
     assert table[:].has("parent")
-
-
-def test_fields_of_sites() -> None:
-    from fastprof import errors
-    from fastprof.model.sites import SiteTable
-
-    sites = SiteTable(["a", "b"], line=[3, 4], category=["python_function", "gpu_user_annotation"])
-    assert list(sites) == [
-        Site("a", line=3, category="python_function"), Site("b", line=4, category="gpu_user_annotation"),
-    ]  # fmt: skip
-    assert sites.field("name") == ("a", "b") and sites.field("line") == (3, 4)
-    assert list(sites.field("file")) == [""] * 2
-    assert sites.column("is_python_function").tolist() == [True, False]
-    assert sites.column("is_user_annotation").tolist() == [False, True]
-    assert sites.column("scope").tolist() == [7, 7]
-    assert sites.column("scope") is sites.column("scope")
-    with pytest.raises(ValueError, match="read-only"):
-        sites.column("scope")[0] = 1
-    with pytest.raises(KeyError, match="colour"):
-        sites.column("colour")
-    with pytest.raises(errors.ValueError, match=r"unknown site field 'colour'\. Use one of "):
-        SiteTable(["a"], colour=["x"])
-    with pytest.raises(errors.ValueError, match="'line' has 1 values for 2 sites"):
-        SiteTable(["a", "b"], line=[3])
-    assert len(SiteTable.from_sites([])) == 0
 
 
 def test_kernels_cannot_be_reassigned() -> None:

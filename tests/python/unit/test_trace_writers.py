@@ -73,45 +73,6 @@ def test_sites_take_the_kind_of_their_rows(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def arrangement(**columns: Any) -> tuple[list[int], list[int]]:
-    size = len(columns["start_ns"])
-    begin_ordered = columns.pop("begin_ordered", False)
-    table = EventTable(
-        {"site": [0] * size, **columns}, sites=[Site("a")], begin_ordered=begin_ordered
-    )
-    order, parent = trace_writers._arrangement(table)
-    return order.tolist(), parent.tolist()
-
-
-def test_rows_are_grouped_by_track_in_begin_order_with_parents_first() -> None:
-    assert arrangement(
-        start_ns=[5, 0, 0, 6, 0], end_ns=[9, 10, 20, 7, 3], track=[0, 0, 0, 1, 1]
-    ) == ([2, 1, 0, 4, 3], [-1, 0, 1, -1, -1])
-
-
-def test_rows_in_begin_order_stay_as_they_are() -> None:
-    given = {"start_ns": [5, 0, 6], "end_ns": [9, 10, 7], "parent": [-1, -1, 0]}
-    assert arrangement(**given, begin_ordered=True) == ([0, 1, 2], [-1, -1, 0])
-
-
-def test_parents_that_come_later_or_are_on_another_track_are_left_out() -> None:
-    given = {"start_ns": [0, 5, 6], "end_ns": [10, 9, 7], "parent": [-1, 0, 1]}
-    assert arrangement(**given, track=[0, 0, 0])[1] == [-1, 0, 1]
-    assert arrangement(**given, track=[0, 1, 1])[1] == [-1, -1, 1]
-    assert arrangement(start_ns=[5, 0], end_ns=[9, 3], parent=[-1, 0])[1] == [-1, -1]
-
-
-def test_tracks_of_a_table_that_has_none(tmp_path: Path) -> None:
-    table = EventTable(
-        {"start_ns": [0, 1], "end_ns": [5, 6], "site": [0, 0], "track": [0, 2]},
-        sites=[Site("a")],
-        pid=9,
-    )
-    assert [(e["pid"], e["tid"]) for e in events(table, tmp_path / "t.json")] == [(9, 1), (9, 3)]
-    nothing = EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=[])
-    assert events(nothing, tmp_path / "t.json") == []
-
-
 def test_metadata_is_written_again_but_for_what_the_writer_makes_itself(tmp_path: Path) -> None:
     metadata = {
         "format": "chrome", "skipped_events": {"a": 1}, "skipped_packets": {"b": 2}, "traceEvents": [],
