@@ -40,6 +40,12 @@ ALLOWED = (
     ),
     Allowed(
         "core",
+        r"tests/python/integration/test_run_ends\.py::",
+        r"needs (joblib|sklearn|torch)$",
+        "needs a package that fastprof does not depend on",
+    ),
+    Allowed(
+        "core",
         r"tests/python/integration/test_python_calls\.py::",
         r"there is a place for each profiler|a thread has one profile function",
         "what CPython <= 3.11 cannot do, and what it alone does",

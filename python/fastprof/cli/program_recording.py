@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fastprof.base import errors
 from fastprof.cli.outcome import patient_with_ctrl_c
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, end_threads, leave_as
@@ -55,7 +56,11 @@ def record_program(
                 end_threads()
     except BaseException as error:
         raised = error
-    if os.getpid() == pid:  # a forked child reports nothing: the parent does
+    if program.code is None and isinstance(raised, (errors.IoError, SyntaxError)):
+        profiler.stop()  # there is no such module, or none that compiles
+        if isinstance(raised, errors.IoError):
+            raise raised
+    elif os.getpid() == pid:  # a forked child reports nothing: the parent does
         with patient_with_ctrl_c(what):
             profiler.stop()
             failed = report(raised)

@@ -25,20 +25,21 @@ __all__ = ["Program", "end_threads", "leave_as"]
 class Program:
     """A script, a folder or zip file with a __main__.py, a module, -c CODE, or standard input.
 
-    The constructor prepares sys.path and sys.argv. Raises errors.IoError if there is no such program.
+    The constructor prepares sys.path and sys.argv, and compiles the program; a module is found and compiled by load(),
+    which runs code of the program: the packages that contain the module are imported. Both raise errors.IoError if
+    there is no such program.
     """
 
     def __init__(self, call: ProgramCall) -> None:
         self.main = types.ModuleType("__main__")
-        names: dict[str, Any] = self.main.__dict__
-        names["__builtins__"] = builtins
-        target = argv0 = call.target
+        self.main.__dict__["__builtins__"] = builtins
+        self.code: types.CodeType | None = None
+        self._target = target = argv0 = call.target
         spec: importlib.machinery.ModuleSpec | None = None
         file: str | None = None
         if call.kind == "module":
             self._first_path(os.getcwd())
-            spec, self.code = self._module(target)
-            argv0 = spec.origin or target
+            argv0 = "-m"
         elif call.kind == "code":
             argv0 = "-c"
             self._first_path("")
@@ -66,6 +67,25 @@ class Program:
             else:
                 self.code = self._script(file)
                 self._first_path(os.path.dirname(os.path.realpath(file)))
+        self._set_names(spec, file)
+        sys.argv[:] = [argv0, *call.args]
+
+    def load(self) -> None:
+        """Find and compile the module of -m; has no effect on other programs and when called again."""
+        if self.code is None:
+            spec, self.code = self._module(self._target)
+            self._set_names(spec, None)
+            sys.argv[0] = spec.origin or self._target
+
+    def run(self) -> None:
+        """Load and run the program in this thread; its exceptions propagate."""
+        sys.modules["__main__"] = self.main
+        self.load()
+        assert self.code is not None
+        exec(self.code, self.main.__dict__)
+
+    def _set_names(self, spec: importlib.machinery.ModuleSpec | None, file: str | None) -> None:
+        names: dict[str, Any] = self.main.__dict__
         names.update(__package__=None, __spec__=None)
         if spec is not None:
             names.update(__file__=spec.origin, __loader__=spec.loader, __spec__=spec)
@@ -76,12 +96,6 @@ class Program:
         else:
             names["__loader__"] = importlib.machinery.BuiltinImporter
         names["__annotations__"] = {}
-        sys.argv[:] = [argv0, *call.args]
-
-    def run(self) -> None:
-        """Run the program in this thread; its exceptions propagate."""
-        sys.modules["__main__"] = self.main
-        exec(self.code, self.main.__dict__)
 
     @staticmethod
     def _first_path(folder: str) -> None:
@@ -166,6 +180,9 @@ def _below_exec(trace: types.TracebackType | None) -> types.TracebackType | None
     here = Program.run.__code__
     while at is not None:
         if at.tb_frame.f_code is here:
-            return at.tb_next
+            at = at.tb_next
+            while at is not None and at.tb_frame.f_code.co_filename == here.co_filename:
+                at = at.tb_next  # load() and what it calls
+            return at
         at = at.tb_next
     return None

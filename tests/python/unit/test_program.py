@@ -111,7 +111,7 @@ def test_a_module(tmp_path: Path) -> None:
     assert names["path"] == str(tmp_path)
     assert names["__spec__"].name == "package.tool" and names["__package__"] == "package"
     with pytest.raises(errors.IoError, match="cannot run the module absent"):
-        Program(ProgramCall("module", "absent", ()))
+        Program(ProgramCall("module", "absent", ())).run()
 
 
 def test_code_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,8 @@ def storage_offset(torch: Any, layout: Sequence[int]) -> int:
         (lambda: torch.add(whole, corner), "aten::add", [whole, corner, None]),
         (lambda: torch.sum(deep, (0,)), "aten::sum", [deep, None, None, None]),
         (lambda: torch.stack([part, part]), "aten::stack", [[part, part], None]),
-        (lambda: torch.neg(bare), "aten::neg", [None]),
+        # Arithmetic on this device is written in Python, and imports torch's compiler: 3 s.
+        (lambda: bare.view(3), "aten::view", [None, None]),
     ]
 
     def address(tensor: Any) -> Any:
