@@ -94,8 +94,11 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
     from fastprof import _ExperimentalConfig, profile
 
     arguments = recording_arguments(options, calls_by_default=True)
+    file = arguments["backing_file"]
     profiler = profile(
-        **arguments, experimental_config=_ExperimentalConfig(record_python_gc_info=True)
+        **arguments,
+        keep_backing_file=file is not None,
+        experimental_config=_ExperimentalConfig(record_python_gc_info=True),
     )
 
     def report(raised: BaseException | None) -> int:
@@ -113,7 +116,7 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
         print_message("\n".join(screen.line(line) for line in text.splitlines()))
         return 0
 
-    return record_program(profiler, call, "the explanation", report)
+    return record_program(profiler, call, "the explanation", report, file)
 
 
 def _text(source: Any, options: argparse.Namespace) -> str:

@@ -7,11 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.cli.outcome import patient_with_ctrl_c
+from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, end_threads, leave_as
 
@@ -19,14 +19,18 @@ __all__ = ["record_program"]
 
 
 def record_program(
-    profiler: Any, call: ProgramCall, what: str, report: Callable[[BaseException | None], int]
+    profiler: Any,
+    call: ProgramCall,
+    what: str,
+    report: Callable[[BaseException | None], int],
+    backing_file: str | None = None,
 ) -> int:
     """Run a program in one range under the profile, stop it, and leave as the program does.
 
     what: what report() does, for the message at Ctrl-C ("writing the trace"). report: called with the program's
     exception or None, after the stop, in the process that started the program only. Returns the result of report()
     if the program ended without an exception; else raises the program's exception. If SIGTERM ends the program,
-    report() is called as well.
+    report() is called as well. backing_file: the profile's, which is removed once report() has returned 0.
     """
     from fastprof import record_function
 
@@ -42,12 +46,15 @@ def record_program(
     whole = record_function(call.label)
     whole.__enter__()
 
-    def terminated() -> None:
+    def finish() -> int:
         profiler.stop()
-        report(None)
+        failed = report(raised)
+        if backing_file is not None:
+            _remove(backing_file, failed)
+        return failed
 
     try:
-        with _before_sigterm_kills(terminated):
+        with _before_sigterm_kills(finish):
             try:
                 program.run()
             finally:
@@ -58,12 +65,13 @@ def record_program(
         raised = error
     if program.code is None and isinstance(raised, (errors.IoError, SyntaxError)):
         profiler.stop()  # there is no such module, or none that compiles
+        if backing_file is not None:
+            _remove(backing_file, 0)
         if isinstance(raised, errors.IoError):
             raise raised
     elif os.getpid() == pid:  # a forked child reports nothing: the parent does
         with patient_with_ctrl_c(what):
-            profiler.stop()
-            failed = report(raised)
+            failed = finish()
         if raised is None:
             return failed
     if raised is not None:
@@ -71,8 +79,19 @@ def record_program(
     return 0
 
 
+def _remove(backing_file: str, failed: int) -> None:
+    """Remove the records if their results were written, else print where they are."""
+    if not failed:
+        with suppress(OSError):  # there was no room for the file, or the program removed it
+            os.unlink(backing_file)
+    elif os.path.exists(backing_file):
+        print_message(
+            f"fastprof: the records are in {backing_file}: fastprof recover -o trace.json {backing_file}"
+        )
+
+
 @contextmanager
-def _before_sigterm_kills(action: Callable[[], None]) -> Iterator[None]:
+def _before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
     """Run an action before SIGTERM kills this process, during the block. A second SIGTERM kills at once.
 
     No effect if SIGTERM is handled or ignored, if the program handles it, in forked children, and outside of the main

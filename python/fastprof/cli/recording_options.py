@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,12 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         metavar="DIR",
         help="folder for the file of --overflow spill (default: the folder for temporary files)",
     )
+    recording.add_argument(
+        "--backing-file",
+        metavar="FILE",
+        help="record into a new file, from which `fastprof recover FILE` makes the trace if the process is killed;"
+        " removed once the results are written",
+    )
     return recording
 
 
@@ -107,11 +114,18 @@ def recording_arguments(
     """Return the options as arguments of profile(), without all_threads.
 
     calls_by_default: without --calls, --no-calls or --with-stack, record calls with a bound on their number.
-    Raises errors.ValueError if an option is invalid or contradicts another.
+    Raises errors.ValueError if an option is invalid or contradicts another, errors.IoError if the backing file exists.
     """
     if options.max_mb < 0:
         raise errors.ValueError(
             f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
+        )
+    file = None if options.backing_file is None else os.path.abspath(options.backing_file)
+    if file is not None and os.path.lexists(file):
+        raise errors.IoError(
+            errno.EEXIST,
+            f"cannot record into {file}: the file exists. If a program was killed that recorded into it, read it with"
+            " `fastprof recover`; then remove it, or choose another name.",
         )
     python_memory = "exact" if options.exact_python_memory else options.python_memory
     return {
@@ -125,6 +139,7 @@ def recording_arguments(
         "max_bytes": options.max_mb << 20,
         "overflow": options.overflow,
         "spill_folder": options.spill_folder,
+        "backing_file": file,  # absolute: the program may change its folder
         "counters": options.counter,
         "python_calls": _calls(options, calls_by_default),
         "follow_children": options.follow,

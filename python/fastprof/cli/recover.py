@@ -13,6 +13,7 @@ from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
+from fastprof.record.shard_folder import FOLDER_FACT
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _EPILOG = f"""\
-FILE is the backing file of a profile: profile(backing_file=...) in Python,
+FILE is the backing file of a profile: `fastprof run --backing-file`, profile(backing_file=...) in Python,
 SessionOptions::backing_file in C++; or the folder of profile(follow_children=True), whose processes
-are merged. Its process may have been killed, or still run. The file stays.
+are merged. Its process may have been killed, or still run. The file stays. With --follow, the processes that
+the program started are merged with it, if their folder is still there.
 Prints what `fastprof report` prints, and what is missing: ranges that were open at the end are
 listed, unfinished, up to the last time in the file.
 
@@ -84,18 +86,22 @@ def recover(options: argparse.Namespace) -> int:
         state = "the session was stopped"
     else:
         state = f"the session was not stopped: {counted(facts['open_ranges'], 'range')} open"
-    notes = [state, *_missing(facts)]
-    for key, value in facts["metadata"].items():
-        notes.insert(0, f"{key}: {value}")
-    report_table(table, options, notes)
+    report_table(table, options, [*_metadata(facts), state, *_missing(facts)])
     _write(options, kinds, table)
     return 0
 
 
 def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> int:
     processes = table.metadata["processes"]
-    print(f"{options.file} (folder of {counted(len(processes), 'process', 'processes')})")
-    notes = []
+    facts = table.metadata.get("recovered")
+    kind = "folder" if facts is None else "backing file"
+    print(f"{options.file} ({kind} of {counted(len(processes), 'process', 'processes')})")
+    notes: list[str] = []
+    if facts is not None:
+        notes = [
+            *_metadata(facts),
+            f"remove {facts['metadata'][FOLDER_FACT]} when you have a trace",
+        ]
     for process in processes:
         state = ", still running" if process["alive"] else ""
         notes.append(
@@ -112,6 +118,10 @@ def _write(options: argparse.Namespace, kinds: Sequence[str], table: EventTable)
     for path, kind in zip(options.output, kinds, strict=True):
         write_table(table, path, kind)
         print(f"wrote {path}")
+
+
+def _metadata(facts: Mapping[str, Any]) -> list[str]:
+    return [f"{key}: {value}" for key, value in facts["metadata"].items()]
 
 
 def _missing(facts: Mapping[str, Any]) -> list[str]:

@@ -54,6 +54,7 @@ examples:
   fastprof run --calls -o calls.pstats script.py
   fastprof run --html --open train.py
   fastprof run --follow train.py --workers 4
+  fastprof run --backing-file /dev/shm/records train.py ; fastprof recover /dev/shm/records   # if killed
   fastprof run --nvtx train.py
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
@@ -122,7 +123,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_table:
         check_table_options(options)
     arguments = recording_arguments(options, calls_by_default=True)
-    profiler = profile(**arguments, all_threads=not options.this_thread)
+    file = arguments["backing_file"]
+    profiler = profile(
+        **arguments, keep_backing_file=file is not None, all_threads=not options.this_thread
+    )
     if options.nvtx:
         receive_nvtx()
     if options.itt:
@@ -132,6 +136,7 @@ def run(options: argparse.Namespace) -> int:
         call,
         "writing the trace",
         lambda raised: _report(profiler, options, outputs, start_folder, raised),
+        file,
     )
 
 

@@ -63,6 +63,11 @@ class FollowedChildren:
                 ]
             )
 
+    @property
+    def folder(self) -> str | None:
+        """Path of the shard folder; None if no process is followed."""
+        return None if self._folder is None else self._folder.path
+
     def merged_with(self, capture: _core.Capture) -> tuple[_core.Capture, list[dict[str, Any]]]:
         """Return a capture with the events of all processes, and a description of each process.
 

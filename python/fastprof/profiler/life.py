@@ -291,7 +291,8 @@ class ProfileLife:
     def prepare_trace(self) -> None:
         """Create a session and a trace id; in a warm-up step, also fault in the session's memory."""
         self.trace_id = self.create_trace_id()
-        self._recording = Recording(self._current_options())
+        options = self._current_options()
+        self._recording = Recording(options, keep_file=options.keep_backing_file)
         self._was_prepared = True
         if self.current_action is ProfilerAction.WARMUP:
             self._recording.warm_up()

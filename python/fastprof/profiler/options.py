@@ -75,6 +75,7 @@ class Options:
     device_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spill_folder: str = ""
     backing_file: str = ""
+    keep_backing_file: bool = False
     counters: tuple[str, ...] = ()
     python_calls: calls.CallFilter | None = None
     gc_events: bool = False
@@ -110,6 +111,7 @@ def make_options(
     overflow: str,
     spill_folder: str | os.PathLike[str] | None = None,
     backing_file: str | os.PathLike[str] | None = None,
+    keep_backing_file: bool = False,
     counters: Iterable[str] = (),
     python_calls: bool | calls.CallFilter | None = None,
     native: bool = False,
@@ -201,6 +203,10 @@ def make_options(
         raise errors.ValueError(
             'backing_file cannot be used with overflow="spill". Pass one of them.'
         )
+    if keep_backing_file and backing_file is None:
+        raise errors.ValueError(
+            "keep_backing_file=True has no effect without backing_file. Pass both."
+        )
     if max_bytes != 0 and max_bytes < 65536:
         raise errors.ValueError(
             f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}"
@@ -282,6 +288,7 @@ def make_options(
         overflow=OVERFLOW_POLICIES[overflow],
         spill_folder="" if spill_folder is None else os.fspath(spill_folder),
         backing_file="" if backing_file is None else os.fspath(backing_file),
+        keep_backing_file=bool(keep_backing_file),
         counters=wanted_counters,
         python_calls=traced,
         gc_events=bool(config.get("record_python_gc_info")),

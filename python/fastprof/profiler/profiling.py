@@ -77,6 +77,8 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     backing_file: path of a new file that contains the records while the profile runs, so that
     `recover(path)` or `fastprof recover` can read them if the process is killed; see
     docs/backing_file.md. Removed at stop(). Not with overflow="spill".
+    keep_backing_file: True: stop() leaves the backing file, so that its records survive until a trace is written;
+    the program removes it. The next start() needs another name, or the file removed.
     max_name_bytes: bound of the range names and string arguments that the process holds at once, in
     bytes; 0: 64 MB, else at least 65536. The largest value of the running profiles applies. At the
     bound, ranges get a shared name. A name or string longer than 1/1024 of the bound (at least 256
@@ -141,6 +143,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         overflow: str = "drop_newest",
         spill_folder: str | os.PathLike[str] | None = None,
         backing_file: str | os.PathLike[str] | None = None,
+        keep_backing_file: bool = False,
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
         python_calls: bool | CallFilter | None = None,
@@ -177,6 +180,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
             "overflow": overflow,
             "spill_folder": spill_folder,
             "backing_file": backing_file,
+            "keep_backing_file": keep_backing_file and self.enabled,
             "counters": counters if isinstance(counters, str) else tuple(counters),
             "python_calls": python_calls if self.enabled else False,
             "native": native and self.enabled,

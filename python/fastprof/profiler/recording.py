@@ -24,6 +24,7 @@ from fastprof.profiler.recovery import process_facts, program_name
 from fastprof.record.cuda import cuda_members
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
+from fastprof.record.shard_folder import FOLDER_FACT
 from fastprof.record.thread_starts import FollowedWork
 
 if TYPE_CHECKING:
@@ -135,11 +136,19 @@ class Recording:
             self._allocations.start()
         if problem := self._session.backing_problem:
             report_missing(self._options, "backing_file", problem)
+        calls = self._options.python_calls
+        if calls is not None and calls.sum_frequent:
+            self.add_fact(
+                "calls",
+                "of functions called very often, some are left out; their time is their callers'",
+            )
         if self._options.follow_children:
             from fastprof.profiler.children import FollowedChildren
 
             self._children = FollowedChildren(self._options)
             self._children.start()
+            if self._children.folder is not None:
+                self.add_fact(FOLDER_FACT, self._children.folder)
 
     @property
     def missing(self) -> dict[str, str]:

@@ -23,6 +23,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     Or the shard folder of a profile with follow_children=True whose process was killed (docs/children.md):
     the followed processes become one table on one clock. metadata["processes"] describes each process,
     metadata["problems"] lists what cannot be read. The folder is not removed.
+    The backing file of a profile with follow_children=True leads to that folder: if it is still there, the
+    processes are read, too, and the profile's own is the first.
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
@@ -41,25 +43,39 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         print(fastprof.EventList.from_table(table).key_averages().table())
     """
     from fastprof.decode.consolidate import table_of
+    from fastprof.record.shard_folder import FOLDER_FACT
     from fastprof.views.names import keeps_stack_entry
 
+    metadata: dict[str, Any]
     if os.path.isdir(path):
         capture, metadata = _folder(path, max_bytes)
-        return table_of(capture, with_flops=False, keeps_frame=keeps_stack_entry, metadata=metadata)
-    capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
-    return table_of(
-        capture,
-        with_flops=False,
-        keeps_frame=keeps_stack_entry,
-        metadata={"format": "backing file", "recovered": facts},
-    )
+    else:
+        capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
+        metadata = {"format": "backing file"}
+        folder = "" if session else str(facts["metadata"].get(FOLDER_FACT, ""))
+        if os.path.isdir(folder):
+            capture, metadata = _folder(folder, max_bytes, (os.fspath(path), capture, facts))
+        metadata["recovered"] = facts
+    return table_of(capture, with_flops=False, keeps_frame=keeps_stack_entry, metadata=metadata)
 
 
-def _folder(path: str | os.PathLike[str], max_bytes: int) -> tuple[_core.Capture, dict[str, Any]]:
-    from fastprof.profiler.shards import merge_processes, process_of, read_shards
-    from fastprof.record.shard_folder import ShardFolder
+def _folder(
+    path: str | os.PathLike[str],
+    max_bytes: int,
+    own: tuple[str, _core.Capture, dict[str, Any]] | None = None,
+) -> tuple[_core.Capture, dict[str, Any]]:
+    """Return the merged capture of a shard folder, and its metadata.
+
+    own: path, capture and facts of the backing file of the profile's own process.
+    """
+    from fastprof.profiler.shards import Shard, incomplete, merge_processes, process_of, read_shards
+    from fastprof.record.shard_folder import ShardFolder, process_start
 
     shards, problems = read_shards(ShardFolder(os.fspath(path)), max_bytes)
+    if own is not None:
+        alive = process_start(own[1].pid) == own[2]["process_start"]
+        shards.insert(0, Shard(*own, alive))
+        problems += incomplete(shards[0])
     if not shards:
         said = f" ({problems[0]})" if problems else ""
         raise errors.FormatError(

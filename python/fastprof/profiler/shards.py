@@ -15,6 +15,7 @@ __all__ = [
     "MISSING_COUNTS",
     "Shard",
     "display_name",
+    "incomplete",
     "join_sentences",
     "merge_processes",
     "process_of",
@@ -66,10 +67,14 @@ def read_shards(folder: ShardFolder, max_bytes: int = 0) -> tuple[list[Shard], l
         shards.append(Shard(path, capture, facts, alive))
     shards.sort(key=lambda shard: (shard.facts["opened_monotonic_ns"], shard.path))
     for shard in shards:
-        lost = [f"{shard.facts[key]} {key}" for key in MISSING_COUNTS if shard.facts[key]]
-        if lost:
-            problems.append(f"process {shard.capture.pid}: incomplete: {', '.join(lost)}")
+        problems += incomplete(shard)
     return shards, problems
+
+
+def incomplete(shard: Shard) -> list[str]:
+    """Return a sentence that says what is missing from a shard; [] if nothing is."""
+    lost = [f"{shard.facts[key]} {key}" for key in MISSING_COUNTS if shard.facts[key]]
+    return [f"process {shard.capture.pid}: incomplete: {', '.join(lost)}"] if lost else []
 
 
 def merge_processes(

@@ -21,7 +21,9 @@ from typing import Any
 
 from fastprof import _core
 
-__all__ = ["ShardFolder", "activities_of", "process_start"]
+__all__ = ["FOLDER_FACT", "ShardFolder", "activities_of", "process_start"]
+
+FOLDER_FACT = "children"  # metadata of the profile's own backing file: the path of its shard folder
 
 _OPTIONS, _FIFO = "options.json", "running"
 _MIN_FREE_BYTES = 1 << 30

@@ -62,6 +62,7 @@ RECORDING: list[Option] = [
     ("--max-mb 9", "max_mb", 0, 9),
     *(("--overflow " + way, "overflow", "drop_newest", way) for way in ("drop_newest", "overwrite_oldest", "spill")),
     ("--spill-folder d", "spill_folder", None, "d"),
+    ("--backing-file f", "backing_file", None, "f"),
 ]  # fmt: skip
 PROGRAM: list[Option] = [("-m mod", "m", None, "mod"), ("-c code", "c", None, "code")]
 TO: list[Option] = [(f"--to {name}", "to", None, name) for name in FORMATS]

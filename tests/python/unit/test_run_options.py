@@ -43,6 +43,8 @@ DEFAULTS: dict[str, Any] = {
     "max_bytes": 0,
     "overflow": "drop_newest",
     "spill_folder": None,
+    "backing_file": None,
+    "keep_backing_file": False,
     "counters": [],
     "python_calls": fastprof.CallFilter(sum_frequent=True),
     "native": False,
@@ -88,6 +90,10 @@ DEFAULTS: dict[str, Any] = {
         (
             ["--overflow", "spill", "--spill-folder", "d"],
             {"overflow": "spill", "spill_folder": "d"},
+        ),
+        (
+            ["--backing-file", "/d/records"],
+            {"backing_file": "/d/records", "keep_backing_file": True},
         ),
         (
             ["--counter", "instructions", "--counter", "page-faults"],
