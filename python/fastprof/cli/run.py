@@ -13,6 +13,7 @@ import numpy as np
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
+from fastprof.cli.event_lists import list_of
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.html import add_page_options, free_path, open_report
 from fastprof.cli.options import (
@@ -28,6 +29,7 @@ from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
+from fastprof.model.imports import Imports
 from fastprof.model.sites import TASK_CATEGORIES
 
 __all__ = ["add_parser"]
@@ -226,12 +228,22 @@ def _report_processes(profiler: Any) -> None:
 def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -> None:
     screen = Screen.of(sys.stderr)
     if not (has_calls and _one_row(profiler)):  # one line, 100 %
-        print_message(table_text(profiler.events(), options, screen, calls=False))
+        print_message(table_text(_events(profiler), options, screen, calls=False))
     table = profiler.event_table
     if has_calls:
         print_message("\n".join(calls_lines(table, options, screen)))
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
         print_message(screen.line(line))
+
+
+def _events(profiler: Any) -> Any:
+    """Return the events; the outermost imports are not calls, so that the table shows their time apart from the program's."""
+    table = profiler.event_table
+    imports = Imports(table)
+    if not imports:
+        return profiler.events()
+    calls = table.column("is_python_function") & ~imports.rows
+    return list_of(table.with_columns({"is_python_function": calls}))
 
 
 def _has_calls(profiler: Any) -> bool:
