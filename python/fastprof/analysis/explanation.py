@@ -15,6 +15,7 @@ import numpy as np
 
 from fastprof.analysis.blocked_loop import Blocked, blocked_loops
 from fastprof.analysis.breakdown import Share, by_category, by_module
+from fastprof.analysis.communication import REMEDY, Described, communication, describe
 from fastprof.analysis.costs import Cost, by_own_code, find_costs
 from fastprof.analysis.device_use import DeviceUse, device_uses
 from fastprof.analysis.evaluation import table_of
@@ -78,6 +79,8 @@ class Explanation:
     costs: list[Claim] = field(default_factory=list)
     devices: list[Claim] = field(default_factory=list)
     idle_devices: list[Claim] = field(default_factory=list)
+    communication: list[Claim] = field(default_factory=list)
+    exposed: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; "findings": the texts of findings()."""
@@ -85,7 +88,10 @@ class Explanation:
 
     def findings(self) -> list[tuple[str, list[int]]]:
         """Return (sentence, table rows) of what is unusual: a blocked event loop, waits, costs, changes, ..."""
-        first = sorted((*self.waits, *self.costs, *self.idle_devices), key=lambda claim: -claim.ns)
+        first = sorted(
+            (*self.waits, *self.costs, *self.idle_devices, *self.exposed),
+            key=lambda claim: -claim.ns,
+        )
         found = [(c.text, c.rows) for c in (*self.blocked, *first, *self.changed, *self.slowest)]
         found += [(c.text, c.rows) for c in self.growth]
         found += [
@@ -113,6 +119,7 @@ class Explanation:
             ("Imports", [c.text for c in self.imports]),
             ("Memory", [c.text for c in self.memory]),
             ("Devices", [c.text for c in self.devices]),
+            ("Communication", [c.text for c in self.communication]),
             ("Event loop", [c.text for c in self.blocked]),
             ("Waits", [c.text for c in self.waits]),
             ("Costs", [c.text for c in self.costs]),
@@ -167,6 +174,12 @@ def explain(
     slowest = _slowest(times)
     devices = device_uses(rows.table, times.start, times.end)
     idle = [claim for use in devices for claim in _idle(use)]
+    comm = _communication(times, total)
+    exposed = [
+        Claim(line.text, line.exposed_ns, line.rows)
+        for line in comm
+        if line.device is not None and line.exposed_ns >= _WAIT * max(total, 1)
+    ]
     costs = find_costs(times, total)
     return Explanation(
         steps=len(times.rows),
@@ -186,8 +199,25 @@ def explain(
         devices=[Claim(t, use.busy_ns, use.rows) for use in devices for t in use.texts()],
         idle_devices=[Claim(text, ns, claimed) for text, _, ns, claimed in idle],
         first=_unblock(blocked)
-        or _first(waits, found_waits, costs, patterns, slowest, total, _remedies(idle)),
+        or _first(
+            waits,
+            found_waits,
+            costs,
+            patterns,
+            slowest,
+            total,
+            [*_remedies(idle), *(Claim(f"{REMEDY} ({c.text})", c.ns, c.rows) for c in exposed)],
+        ),
+        communication=[Claim(line.text, line.exposed_ns, line.rows) for line in comm],
+        exposed=exposed,
         growth=growth_claims(rows.tree.table),
+    )
+
+
+def _communication(times: StepTimes, total: int) -> list[Described]:
+    found = communication(times.events.table, times.start, times.end)
+    return describe(
+        found, [times.events.name(int(row)) for row in times.rows] if found else [], total
     )
 
 

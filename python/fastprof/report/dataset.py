@@ -26,7 +26,7 @@ from fastprof.report.details import (
     add_values,
     to_bytes,
 )
-from fastprof.report.findings import findings_of
+from fastprof.report.findings import communication_of, findings_of
 from fastprof.report.memory_details import device_details, failure_details, report_of
 from fastprof.report.packing import Packer
 from fastprof.report.rows import Lane, ReportRows, arrange
@@ -135,6 +135,7 @@ def make_dataset(
         "memory_missing": report.missing,
         "failures": failure_details(report.failures, strings),
         "findings": findings_of(rows),
+        "communication": communication_of(rows),
         "flows": flows,
         "stacks": len(stacks),
         "use_device": events._use_device,

@@ -79,7 +79,23 @@ R.steps = (() => {
     part(step.length - kinds.reduce((sum, key) => sum + (step.parts.get(key) || 0), 0), "var(--faint)", "everything else")),
     el("span", { class: step.length > 1.5 * middle ? "step-time slow" : "step-time" }, time(step.length))));
     R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceVariable(model.keys[key]) } }), R.format.label(model.keys[key].name, 40)))),
-      ...rows);
+      ...rows, communication());
+  }
+
+  /** A table of the time that each step communicated, and how much of it nothing was computed beside. */
+  function communication() {
+    const lines = model.head.communication;
+    if (!lines.length) return null;
+    const name = new Map(steps.map((step) => [step.row, step]));
+    return el("div", null, el("h3", null, "Communication"),
+      el("table", null, el("tr", null, el("th", { class: "text" }, "Step"), el("th", null, "Device"), el("th", null, "Communication"),
+        el("th", null, "Beside computation"), el("th", null, "Exposed"), el("th", null, "Of the step")),
+      ...lines.filter((/** @type {any} */ line) => name.has(line.row)).slice(0, 2000).map((/** @type {any} */ line) => {
+        const step = name.get(line.row);
+        return el("tr", { onclick: () => compare(step) }, el("td", { class: "text" }, shown(step.name, 40)), el("td", null, String(line.device)),
+          el("td", null, time(line.comm_ns)), el("td", null, time(line.comm_ns - line.exposed_ns)), el("td", null, time(line.exposed_ns)),
+          el("td", null, percent(line.exposed_ns / step.length)));
+      })));
   }
 
   /** Show one step beside the median of each part over all steps. */
