@@ -14,7 +14,7 @@ namespace devices {
 
 // What a collection requests. Types are those of traces: "kernel", "gpu_memcpy", "gpu_memset",
 // "cuda_runtime", "cuda_driver", "cuda_sync", "overhead", "gpu_memory", "unified_memory",
-// "gpu_user_annotation". A backend ignores types that it does not record.
+// "cuda_graph", "gpu_user_annotation". A backend ignores types that it does not record.
 struct CollectionRequest {
   std::vector<std::string> types;
   // Use the device's tool even if another client holds it, which must not be recording.

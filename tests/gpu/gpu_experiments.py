@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpu_arguments import ARGUMENT_CHECKS, join_group
 from gpu_clients import CLIENT_CHECKS
 from gpu_traces import BOTH, Result, ours, skip, steps, summary, theirs, trace_of
 from gpu_workloads import Gpu
@@ -402,7 +403,7 @@ def traces(gpu: Gpu) -> Result:
         torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
     ).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    group = _one_rank()
+    group = join_group()
 
     def work() -> None:
         loss = model(torch.rand(64, 512, device="cuda")).square().mean()
@@ -432,19 +433,7 @@ def traces(gpu: Gpu) -> Result:
     return {"faults": [], "facts": facts}
 
 
-def _one_rank() -> bool:
-    import torch.distributed as dist
-
-    try:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29531")
-        dist.init_process_group("nccl", rank=0, world_size=1)
-    except Exception as error:
-        print(error, file=sys.stderr)
-        return False
-    return True
-
-
-EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | {
+EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | ARGUMENT_CHECKS | {
     check.__name__: check
     for check in (
         stamps, warm_up_steps, capture_between, raw_kinds, raw_chosen_calls, launch_raw,

@@ -46,6 +46,7 @@ CHECKS = (
     Check("teardown"), Check("other_client_inside"), Check("triton", 90),
     Check("jax_alone", 90), Check("traces", 90), Check("events_fallback"), Check("sync_events"),
     Check("device_memory"), Check("eight_threads"), Check("cycles"), Check("memory_kinds"), Check("streams"),
+    Check("arguments"), Check("whole_graphs"), Check("recorded_events"), Check("collectives", 90),
     Check("exit_while_recording"), Check("conflict"), Check("delivery"), Check("finalized"), Check("cupy", 90),
 )  # fmt: skip
 MACHINE = (

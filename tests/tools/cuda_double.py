@@ -30,11 +30,12 @@ _SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
 
 # Names of the newest records by version of CUDA, for the double and for abi_check.cpp.
 _RECORDS = {
-    11: ("Kernel8", "Memcpy5", "Memset4", "Memory3", "UnifiedMemoryCounter2"),
-    12: ("Kernel9", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3"),
-    13: ("Kernel10", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3"),
-}
-_PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "PEER")
+    "11": ("Kernel8", "Memcpy5", "Memset4", "Memory3", "UnifiedMemoryCounter2", "CudaEvent", "GraphTrace"),
+    "12": ("Kernel9", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3", "CudaEvent2", "GraphTrace2"),
+    "13.0": ("Kernel10", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3", "CudaEvent2", "GraphTrace2"),
+    "13": ("Kernel13", "Memcpy7", "Memset5", "Memory4", "UnifiedMemoryCounter3", "CudaEvent3", "GraphTrace2"),
+}  # fmt: skip
+_PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "EVENT", "GRAPH", "PEER")
 
 
 # What all programs begin with: the double, and what it does in the place of CUDA's runtime.
@@ -80,7 +81,8 @@ class CudaHeaders:
     @property
     def flags(self) -> list[str]:
         """Options of the compiler: include folders, and the records of this version."""
-        names = list(zip(_PREFIXES, (*_RECORDS[self.major], "MemcpyPtoP4"), strict=True))
+        records = _RECORDS.get(self.version) or _RECORDS[str(self.major)]
+        names = list(zip(_PREFIXES, (*records, "MemcpyPtoP4"), strict=True))
         defines = [
             f"-D{prefix}_{record}=CUpti_Activity{name}"
             for prefix in ("FAKE", "FASTPROF_GENUINE")

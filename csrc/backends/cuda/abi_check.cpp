@@ -60,6 +60,12 @@ SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, submitted, submitted);
 SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, graph_node_id, graphNodeId);
 SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, graph_id, graphId);
 
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, channel_id, channelID);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, channel_type, channelType);
+#if CUPTI_API_VERSION >= 130100
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, priority, priority);
+#endif
+
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, copy_kind, copyKind);
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, src_kind, srcKind);
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, dst_kind, dstKind);
@@ -71,6 +77,9 @@ SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, context_id, contextId);
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, stream_id, streamId);
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, correlation_id, correlationId);
 SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, graph_node_id, graphNodeId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, graph_id, graphId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, channel_id, channelID);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, channel_type, channelType);
 
 SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, bytes, bytes);
 SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, start, start);
@@ -80,6 +89,13 @@ SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, stream_id, streamId);
 SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, src_device_id, srcDeviceId);
 SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, dst_device_id, dstDeviceId);
 SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, correlation_id, correlationId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, graph_node_id, graphNodeId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, graph_id, graphId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, channel_id, channelID);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, channel_type, channelType);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, context_id, contextId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, src_context_id, srcContextId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, dst_context_id, dstContextId);
 
 SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, bytes, bytes);
 SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, start, start);
@@ -88,6 +104,10 @@ SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, device_id, deviceId);
 SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, stream_id, streamId);
 SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, correlation_id, correlationId);
 SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, memory_kind, memoryKind);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, graph_node_id, graphNodeId);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, graph_id, graphId);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, channel_id, channelID);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, channel_type, channelType);
 
 SAME(SyncRecord, CUpti_ActivitySynchronization, type, type);
 SAME(SyncRecord, CUpti_ActivitySynchronization, start, start);
@@ -115,6 +135,17 @@ SAME(CudaEventRecord, CUpti_ActivityCudaEvent, correlation_id, correlationId);
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, context_id, contextId);
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, stream_id, streamId);
 SAME(CudaEventRecord, CUpti_ActivityCudaEvent, event_id, eventId);
+#if CUPTI_API_VERSION >= 28
+SAME(StampedEventRecord, CUpti_ActivityCudaEvent2, device_id, deviceId);
+SAME(StampedEventRecord, CUpti_ActivityCudaEvent2, timestamp, deviceTimestamp);
+#endif
+SAME(GraphRecord, CUpti_ActivityGraphTrace, correlation_id, correlationId);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, start, start);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, end, end);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, device_id, deviceId);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, graph_id, graphId);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, context_id, contextId);
+SAME(GraphRecord, CUpti_ActivityGraphTrace, stream_id, streamId);
 SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, operation, memoryOperationType);
 SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, memory_kind, memoryKind);
 SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, correlation_id, correlationId);
@@ -214,6 +245,7 @@ EQUAL(own::unified::dtod, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANS
 EQUAL(own::unified::all_devices, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES);
 EQUAL(own::kind::unified_memory, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
 EQUAL(own::kind::cuda_event, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+EQUAL(own::kind::graph_trace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 EQUAL(own::kind::memory2, CUPTI_ACTIVITY_KIND_MEMORY2);
 EQUAL(own::kind::memory_pool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 EQUAL(own::synchronization::event, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE);

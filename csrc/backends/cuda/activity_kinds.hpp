@@ -17,7 +17,7 @@ namespace cupti {
 namespace listed {
 constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime = 1u << 3,
                    driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6, memory = 1u << 7,
-                   unified_memory = 1u << 8, marker = 1u << 9;
+                   unified_memory = 1u << 8, marker = 1u << 9, graph = 1u << 10;
 }
 
 // Trace types and the `listed` bits that they request. User annotations are derived from the work
@@ -27,7 +27,8 @@ inline constexpr std::pair<const char*, uint32_t> kTraceTypes[] = {
     {"gpu_memcpy", listed::memcpy},    {"gpu_memset", listed::memset},
     {"cuda_runtime", listed::runtime}, {"cuda_driver", listed::driver},
     {"cuda_sync", listed::sync},       {"overhead", listed::overhead},
-    {"gpu_memory", listed::memory},    {"unified_memory", listed::unified_memory}};
+    {"gpu_memory", listed::memory},    {"unified_memory", listed::unified_memory},
+    {"cuda_graph", listed::graph}};
 inline constexpr const char* kAnnotation = "gpu_user_annotation";
 
 // CUPTI's kinds of records and their `listed` bits.
@@ -38,7 +39,8 @@ inline constexpr std::pair<uint32_t, uint32_t> kRecordKinds[] = {
     {kind::synchronization, listed::sync},     {kind::cuda_event, listed::sync},
     {kind::overhead, listed::overhead},        {kind::marker, listed::marker},
     {kind::marker_data, listed::marker},       {kind::memory2, listed::memory},
-    {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory}};
+    {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory},
+    {kind::graph_trace, listed::graph}};
 
 // What records of a kind are of, for messages.
 inline const char* kind_name(uint32_t activity) {
@@ -63,10 +65,15 @@ inline const char* kind_name(uint32_t activity) {
       return "pages of managed memory";
     case kind::marker:
       return "markers";
+    case kind::graph_trace:
+      return "launches of CUDA graphs";
     default:
       return "CUPTI's overheads";
   }
 }
+
+// Kinds of work that calls of the program start.
+constexpr uint32_t kStartedWork = listed::kernel | listed::memcpy | listed::memset | listed::graph;
 
 // Whether work is to be annotated with the ranges that launched it.
 inline bool annotates(const std::vector<std::string>& types) {
@@ -79,11 +86,9 @@ inline uint32_t kinds_of(const std::vector<std::string>& types) {
   for (const std::string& type : types)
     for (const auto& [name, bit] : kTraceTypes)
       if (type == name) kinds |= bit;
-  if (annotates(types) && (kinds & (listed::kernel | listed::memcpy | listed::memset)) == 0)
-    kinds |= listed::kernel;
+  if (annotates(types) && (kinds & kStartedWork) == 0) kinds |= listed::kernel;
   // The launching call links work to the range that contains it, so calls are needed as well.
-  if ((kinds & (listed::kernel | listed::memcpy | listed::memset)) != 0)
-    kinds |= listed::runtime | listed::driver;
+  if ((kinds & kStartedWork) != 0) kinds |= listed::runtime | listed::driver;
   return kinds;
 }
 

@@ -5,7 +5,8 @@
 //
 // Records are prefixes: CUPTI only appends fields from one version to the next (from CUDA 11 on for
 // the records below), so that one reader serves all versions. Their true sizes differ: walk a
-// buffer with cuptiActivityGetNextRecord only.
+// buffer with cuptiActivityGetNextRecord only. Fields behind a version in a comment exist from that
+// version on: compare CuptiLibrary::version before reading them, and do not copy such records.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ constexpr Result success = 0, invalid_parameter = 1, max_limit_reached = 12, not
 namespace kind {
 constexpr uint32_t memcpy = 1, memset = 2, driver = 4, runtime = 5, concurrent_kernel = 10,
                    marker = 12, marker_data = 13, overhead = 17, memcpy2 = 22, unified_memory = 25,
-                   cuda_event = 36, synchronization = 38, memory2 = 49, memory_pool = 50;
+                   cuda_event = 36, synchronization = 38, memory2 = 49, memory_pool = 50,
+                   graph_trace = 51;
 }
 
 // CUpti_ActivityUnifiedMemoryCounterKind and ...Scope.
@@ -51,6 +53,11 @@ constexpr uint32_t instant = 1, start = 2, end = 4, has_color = 2;
 }
 namespace marker_value {
 constexpr uint32_t float64 = 0, uint64 = 1, int64 = 4;
+}
+
+// Versions of CUPTI, as cuptiGetVersion() numbers them.
+namespace api {
+constexpr uint32_t cuda_11_8 = 18, cuda_12_9 = 28, cuda_13_1 = 130100;
 }
 
 // CUpti_CallbackDomain.
@@ -95,6 +102,16 @@ struct FASTPROF_CUPTI_RECORD KernelRecord {
   uint32_t shared_memory_executed;
   uint64_t graph_node_id;
   uint32_t shared_memory_limit, graph_id;
+  // CUDA 11.8 (Kernel8)
+  void* access_policy;
+  uint32_t channel_id, channel_type;
+  uint32_t cluster_x, cluster_y, cluster_z, cluster_scheduling_policy;
+  uint64_t local_memory_total_v2;
+  // CUDA 13.1 (Kernel11)
+  uint32_t max_potential_cluster_size, max_active_clusters;
+  uint8_t is_device_launched, padding3[7];
+  int32_t priority;
+  uint32_t padding4;
 };
 
 // CUpti_ActivityMemcpy3 (CUDA 11.0).
@@ -105,6 +122,8 @@ struct FASTPROF_CUPTI_RECORD MemcpyRecord {
   uint32_t device_id, context_id, stream_id, correlation_id, runtime_correlation_id, pad;
   void* reserved0;
   uint64_t graph_node_id;
+  // CUDA 11.8 (Memcpy5)
+  uint32_t graph_id, channel_id, channel_type, pad2;
 };
 
 // CUpti_ActivityMemcpyPtoP2 (CUDA 11.0).
@@ -116,6 +135,8 @@ struct FASTPROF_CUPTI_RECORD PeerCopyRecord {
   uint32_t src_device_id, src_context_id, dst_device_id, dst_context_id, correlation_id;
   void* reserved0;
   uint64_t graph_node_id;
+  // CUDA 11.8 (MemcpyPtoP4)
+  uint32_t graph_id, channel_id, channel_type, pad2;
 };
 
 // CUpti_ActivityMemset2 (CUDA 11.0).
@@ -127,6 +148,8 @@ struct FASTPROF_CUPTI_RECORD MemsetRecord {
   uint32_t pad;
   void* reserved0;
   uint64_t graph_node_id;
+  // CUDA 11.8 (Memset4)
+  uint32_t graph_id, channel_id, channel_type, pad2;
 };
 
 // CUpti_ActivitySynchronization.
@@ -136,9 +159,24 @@ struct FASTPROF_CUPTI_RECORD SyncRecord {
   uint32_t correlation_id, context_id, stream_id, event_id;
 };
 
-// CUpti_ActivityCudaEvent: cudaEventRecord() was called. It has no stamps.
+// CUpti_ActivityCudaEvent: cudaEventRecord() was called.
 struct FASTPROF_CUPTI_RECORD CudaEventRecord {
   uint32_t kind, correlation_id, context_id, stream_id, event_id, pad;
+};
+
+// CUpti_ActivityCudaEvent2 (CUDA 12.8): its stamp is 0 unless stamps of events are switched on.
+struct FASTPROF_CUPTI_RECORD StampedEventRecord {
+  CudaEventRecord event;
+  uint32_t device_id, pad2;
+  void* reserved0;
+  uint64_t timestamp, sync_id;
+};
+
+// CUpti_ActivityGraphTrace (CUDA 11.7): a launch of a CUDA graph as a whole.
+struct FASTPROF_CUPTI_RECORD GraphRecord {
+  uint32_t kind, correlation_id;
+  uint64_t start, end;
+  uint32_t device_id, graph_id, context_id, stream_id;
 };
 
 // CUpti_ActivityMemory2 (CUDA 11.2), up to its pool's address: memory was allocated or released.

@@ -43,6 +43,8 @@ std::string bind(void* handle, CuptiLibrary& library) {
   find_function(handle, "cuptiActivityEnableRuntimeApi", library.enable_runtime_call);
   find_function(handle, "cuptiActivityEnableDriverApi", library.enable_driver_call);
   find_function(handle, "cuptiFinalize", library.finalize);
+  find_function(handle, "cuptiActivityEnableCudaEventDeviceTimestamps",
+                library.enable_event_stamps);
   return missing;
 }
 

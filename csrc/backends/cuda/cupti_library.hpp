@@ -37,6 +37,7 @@ struct CuptiLibrary {
   Result (*enable_runtime_call)(uint32_t cbid, uint8_t on) = nullptr;  // CUDA 12.5
   Result (*enable_driver_call)(uint32_t cbid, uint8_t on) = nullptr;
   Result (*finalize)() = nullptr;
+  Result (*enable_event_stamps)(uint8_t on) = nullptr;  // CUDA 12.8
 
   // Of the driver's library, if the process has loaded it. Null if it lacks them.
   struct Driver {

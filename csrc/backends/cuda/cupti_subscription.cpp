@@ -139,16 +139,27 @@ void CuptiSubscription::end() {
   // Before CUDA 12.6, detaching with instantiated CUDA graphs crashes the next replay.
   if (teardown != nullptr && std::strcmp(teardown, "1") == 0 && library_->finalize != nullptr &&
       library_->version >= kFinalizesWithGraphs && library_->finalize() == result::success)
-    clock_registered_ = false;
+    clock_registered_ = traces_whole_graphs_ = false;
 }
 
 bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problems) {
+  if (traces_whole_graphs_ && (kinds & (listed::kernel | listed::graph)) == listed::kernel) {
+    kinds |= listed::graph;
+    problems.push_back(
+        "CUDA graphs are recorded as a whole, not by node, because a profile with the type "
+        "cuda_graph began before in this process, and CUPTI does not go back. Use another process, "
+        "or TEARDOWN_CUPTI=1 in the environment");
+  }
   if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(problems);
+  if ((kinds & ~enabled_ & listed::sync) != 0) set_event_stamps(1);
   std::string kernels_refused;
   for (const auto& [activity, bit] : kRecordKinds) {
     if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
     const Result code = library_->enable(activity);
-    if (code == result::success) continue;
+    if (code == result::success) {
+      traces_whole_graphs_ = traces_whole_graphs_ || activity == kind::graph_trace;
+      continue;
+    }
     const std::string problem =
         std::string(kind_name(activity)) + " are not recorded: " + refusal(code);
     if (activity == kind::concurrent_kernel)
@@ -186,7 +197,13 @@ void CuptiSubscription::silence_calls(uint32_t kinds) {
     silence(domain::driver_api, library_->enable_driver_call, quiet_driver_calls_);
 }
 
+void CuptiSubscription::set_event_stamps(uint8_t on) {
+  if (library_->enable_event_stamps != nullptr) library_->enable_event_stamps(on);
+}
+
 void CuptiSubscription::disable_others(uint32_t wanted) {
+  if (traces_whole_graphs_ && (wanted & listed::kernel) != 0) wanted |= listed::graph;
+  if ((enabled_ & ~wanted & listed::sync) != 0) set_event_stamps(0);
   for (const auto& [activity, bit] : kRecordKinds)
     if ((enabled_ & bit) != 0 && (wanted & bit) == 0) library_->disable(activity);
   enabled_ &= wanted;

@@ -4,19 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 namespace {
-
-// CUdevice_attribute.
-constexpr int kMultiprocessors = 16, kThreadsPerMultiprocessor = 39, kSharedPerMultiprocessor = 81,
-              kRegistersPerMultiprocessor = 82, kBlocksPerMultiprocessor = 106;
-constexpr int kWarp = 32;
-
-int64_t up_to(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 const char* memory_name(unsigned kind) {
   constexpr const char* names[] = {"Unknown", "Pageable", "Pinned",        "Device",
@@ -26,67 +18,104 @@ const char* memory_name(unsigned kind) {
 
 }  // namespace
 
-DeviceLimits limits_of(const CuptiLibrary& library, uint32_t device) {
-  DeviceLimits limits;
-  if (library.driver.device_attribute == nullptr) return limits;
-  const auto ask = [&](int attribute) {
-    int value = 0;
-    const int code = library.driver.device_attribute(&value, attribute, static_cast<int>(device));
-    return code == 0 ? value : 0;
-  };
-  limits.multiprocessors = ask(kMultiprocessors);
-  limits.max_threads = ask(kThreadsPerMultiprocessor);
-  limits.max_blocks = ask(kBlocksPerMultiprocessor);
-  limits.registers = ask(kRegistersPerMultiprocessor);
-  limits.shared_bytes = ask(kSharedPerMultiprocessor);
-  return limits;
+namespace {
+
+void add_member(std::string& text, const char* name, int64_t value) {
+  text += text.empty() ? "{\"" : ",\"";
+  text += name;
+  text += "\":" + std::to_string(value);
 }
 
-int blocks_held(const KernelRecord& kernel, const DeviceLimits& limits) {
-  const int64_t threads =
-      int64_t{kernel.block_x} * std::max(kernel.block_y, 1) * std::max(kernel.block_z, 1);
-  if (threads <= 0 || limits.max_threads <= 0) return 0;
-  const int64_t warps = (threads + kWarp - 1) / kWarp;
-  int64_t blocks = limits.max_threads / (warps * kWarp);
-  if (limits.max_blocks > 0) blocks = std::min<int64_t>(blocks, limits.max_blocks);
-  const int64_t registers = up_to(int64_t{kernel.registers_per_thread} * kWarp, 256) * warps;
-  if (limits.registers > 0 && registers > 0)
-    blocks = std::min(blocks, limits.registers / registers);
-  const int64_t shared =
-      up_to(int64_t{kernel.static_shared_memory} + kernel.dynamic_shared_memory, 1024) + 1024;
-  if (limits.shared_bytes > 0) blocks = std::min(blocks, limits.shared_bytes / shared);
-  return static_cast<int>(blocks);
+// Kineto's members of an occupancy, in its order.
+std::string occupancy_text(const Occupancy& of) {
+  std::string text;
+  add_member(text, "activeBlocksPerMultiprocessor", of.blocks);
+  text += ",\"limitingFactors\":\"" + of.limiting_factors() + "\"";
+  add_member(text, "blockLimitRegs", of.by_registers);
+  add_member(text, "blockLimitSharedMem", of.by_shared);
+  add_member(text, "blockLimitWarps", of.by_warps);
+  add_member(text, "blockLimitBlocks", of.by_blocks);
+  add_member(text, "allocatedRegistersPerBlock", of.registers_per_block);
+  add_member(text, "allocatedSharedMemPerBlock", of.shared_bytes_per_block);
+  return text + "}";
 }
 
-std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits) {
-  const auto triple = [](const char* name, int32_t a, int32_t b, int32_t c) {
-    return std::string("\"") + name + "\":[" + std::to_string(a) + "," + std::to_string(b) + "," +
-           std::to_string(c) + "]";
-  };
+void add_triple(std::string& text, const char* name, int32_t a, int32_t b, int32_t c) {
+  text += std::string(",\"") + name + "\":[" + std::to_string(a) + "," + std::to_string(b) + "," +
+          std::to_string(c) + "]";
+}
+
+void add_graph(std::string& text, uint32_t graph, uint64_t node) {
+  if (graph != 0) add_member(text, "graph id", graph);
+  if (node != 0) add_member(text, "graph node id", static_cast<int64_t>(node));
+}
+
+void add_channel(std::string& text, uint32_t channel, uint32_t type) {
+  add_member(text, "channel", channel);
+  add_member(text, "channel_type", type);
+}
+
+template <class Transfer>
+std::string transfer_members(std::string text, const Transfer& record, uint32_t version) {
+  const bool has_all = version >= api::cuda_11_8;
+  add_graph(text, has_all ? record.graph_id : 0, record.graph_node_id);
+  if (has_all) add_channel(text, record.channel_id, record.channel_type);
+  return text.empty() ? text : text + "}";
+}
+
+}  // namespace
+
+std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits, uint32_t version) {
+  std::string text;
   // 0 unless a client of CUPTI has enabled latency timestamps, as in Kineto's traces.
-  std::string text = "{\"queued\":" + std::to_string(kernel.queued);
-  text += ",\"registers per thread\":" + std::to_string(kernel.registers_per_thread);
-  text += ",\"shared memory\":" +
-          std::to_string(int64_t{kernel.static_shared_memory} + kernel.dynamic_shared_memory);
-  if (limits.multiprocessors > 0 && limits.max_threads > 0) {
+  add_member(text, "queued", static_cast<int64_t>(kernel.queued));
+  add_member(text, "registers per thread", kernel.registers_per_thread);
+  add_member(text, "shared memory",
+             int64_t{kernel.static_shared_memory} + kernel.dynamic_shared_memory);
+  const Occupancy occupancy = occupancy_of(kernel, limits);
+  if (occupancy.blocks > 0 && limits.multiprocessors > 0) {
     const double blocks =
         static_cast<double>(kernel.grid_x) * kernel.grid_y * kernel.grid_z / limits.multiprocessors;
     const double threads = static_cast<double>(kernel.block_x) * kernel.block_y * kernel.block_z;
-    const double resident = std::min<double>(blocks, blocks_held(kernel, limits));
-    const double occupancy = std::min(1.0, resident * threads / limits.max_threads);
+    const double resident = std::min<double>(blocks, occupancy.blocks);
     char numbers[160];
     std::snprintf(
         numbers, sizeof numbers,
         ",\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"est. achieved occupancy %%\":%.0f", blocks,
-        blocks * threads / kWarp, occupancy * 100);
+        blocks * threads / 32, std::min(1.0, resident * threads / limits.max_threads) * 100);
     text += numbers;
+    text += ",\"occupancy\":" + occupancy_text(occupancy);
   }
-  text += "," + triple("grid", kernel.grid_x, kernel.grid_y, kernel.grid_z);
-  text += "," + triple("block", kernel.block_x, kernel.block_y, kernel.block_z);
-  if (kernel.graph_id != 0) text += ",\"graph id\":" + std::to_string(kernel.graph_id);
-  if (kernel.graph_node_id != 0)
-    text += ",\"graph node id\":" + std::to_string(kernel.graph_node_id);
+  add_triple(text, "grid", kernel.grid_x, kernel.grid_y, kernel.grid_z);
+  add_triple(text, "block", kernel.block_x, kernel.block_y, kernel.block_z);
+  add_graph(text, kernel.graph_id, kernel.graph_node_id);
+  if (version >= api::cuda_13_1) add_member(text, "priority", kernel.priority);
+  if (version >= api::cuda_11_8) add_channel(text, kernel.channel_id, kernel.channel_type);
   return text + "}";
+}
+
+std::string transfer_text(const MemcpyRecord& record, uint32_t version) {
+  return transfer_members({}, record, version);
+}
+std::string transfer_text(const MemsetRecord& record, uint32_t version) {
+  return transfer_members({}, record, version);
+}
+std::string transfer_text(const PeerCopyRecord& record, uint32_t version) {
+  std::string text;
+  add_member(text, "fromDevice", record.src_device_id);
+  add_member(text, "inDevice", record.device_id);
+  add_member(text, "toDevice", record.dst_device_id);
+  add_member(text, "fromContext", record.src_context_id);
+  add_member(text, "inContext", record.context_id);
+  add_member(text, "toContext", record.dst_context_id);
+  return transfer_members(std::move(text), record, version);
+}
+
+std::string graph_name(uint32_t graph) {
+  return "CUDA graph " + std::to_string(graph);
+}
+std::string graph_text(uint32_t graph) {
+  return "{\"graph id\":" + std::to_string(graph) + "}";
 }
 
 std::string copy_name(uint8_t copy_kind, uint8_t from, uint8_t to) {

@@ -6,26 +6,23 @@
 #include <string>
 
 #include "backends/cuda/cupti_library.hpp"
+#include "backends/cuda/occupancy.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// Capacity of a device's multiprocessors; zeros if the driver does not report it.
-struct DeviceLimits {
-  int multiprocessors = 0;
-  int max_threads = 0, max_blocks = 0, registers = 0, shared_bytes = 0;  // per multiprocessor
-};
-DeviceLimits limits_of(const CuptiLibrary& library, uint32_t device);
+// Return JSON objects with the keys of Kineto's traces; transfer_text() an empty text without any.
+// version: of CUPTI, which says which fields a record has.
+// The configuration of a launch.
+std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits, uint32_t version);
+// The graph, the channel and the peers of a copy or fill.
+std::string transfer_text(const MemcpyRecord& record, uint32_t version);
+std::string transfer_text(const PeerCopyRecord& record, uint32_t version);
+std::string transfer_text(const MemsetRecord& record, uint32_t version);
+std::string graph_text(uint32_t graph);
 
-// Returns the number of blocks of this kernel that fit on one multiprocessor at a time; 0 if the
-// limits are unknown. Registers are allocated per warp in units of 256, shared memory in units of 1
-// KB plus 1 KB reserved per block (CUDA C++ Programming Guide, "Compute Capabilities"; the
-// occupancy calculator).
-int blocks_held(const KernelRecord& kernel, const DeviceLimits& limits);
-
-// Returns a JSON object with the configuration of a launch, with the keys of Kineto's traces.
-std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits);
-
+// "CUDA graph 5": the row of a launch that is recorded as a whole.
+std::string graph_name(uint32_t graph);
 // "Memcpy HtoD (Pageable -> Device)", "Memset (Device)", "Stream Wait Event".
 std::string copy_name(uint8_t copy_kind, uint8_t from, uint8_t to);
 std::string memset_name(uint16_t memory_kind);

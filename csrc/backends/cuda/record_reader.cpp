@@ -2,12 +2,7 @@
 // Converts CUPTI's records to Activities: see record_reader.hpp.
 #include "backends/cuda/record_reader.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 
 #include "fastprof/capture/correlation_index.hpp"
 #include "fastprof/primitives/device.hpp"
@@ -18,15 +13,6 @@ namespace {
 
 // DeviceType.CUDA of PyTorch.
 constexpr auto kCuda = static_cast<int16_t>(DeviceType::CUDA);
-
-std::string demangled(const char* name) {
-  if (name == nullptr || *name == 0) return "Kernel";
-  if (name[0] != '_' || name[1] != 'Z') return name;  // "a" would become "signed char"
-  int status = 1;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 && text != nullptr ? text.get() : name;
-}
 
 template <class Type>
 const Type& as(const Record* record) {
@@ -49,13 +35,13 @@ void RecordReader::read(const FilledBuffer& buffer) {
       case kind::memcpy2:
         if ((kinds_ & listed::memcpy) != 0) add_copy(as<PeerCopyRecord>(record));
         break;
-      case kind::memset: {
-        const auto& set = as<MemsetRecord>(record);
-        if ((kinds_ & listed::memset) != 0)
-          add_transfer(set, "gpu_memset", set.memory_kind,
-                       [&set] { return memset_name(set.memory_kind); });
+      case kind::memset:
+        if ((kinds_ & listed::memset) != 0) add_memset(as<MemsetRecord>(record));
         break;
-      }
+      // Also in the place of nodes that another collection keeps from being recorded.
+      case kind::graph_trace:
+        if ((kinds_ & (listed::kernel | listed::graph)) != 0) add_graph(as<GraphRecord>(record));
+        break;
       case kind::runtime:
         if ((kinds_ & listed::runtime) != 0)
           add_call(as<ApiRecord>(record), domain::runtime_api, "cuda_runtime");
@@ -68,10 +54,7 @@ void RecordReader::read(const FilledBuffer& buffer) {
         if ((kinds_ & listed::sync) != 0) syncs_.push_back(as<SyncRecord>(record));
         break;
       case kind::cuda_event:
-        if ((kinds_ & listed::sync) != 0) {
-          const auto& event = as<CudaEventRecord>(record);
-          events_[uint64_t{event.context_id} << 32 | event.event_id].push_back(event);
-        }
+        if ((kinds_ & listed::sync) != 0) keep_event(as<CudaEventRecord>(record));
         break;
       case kind::memory2:
         if ((kinds_ & listed::memory) != 0) add_memory(as<MemoryRecord>(record));
@@ -203,6 +186,7 @@ uint32_t RecordReader::site_of(Shape shape, const char* category, const std::str
     argument("bytes");
     argument("memory bandwidth (GB/s)", ArgType::float64);
   }
+  if (shape == Shape::event) argument("event_id");
   if (shape == Shape::wait) {
     for (const char* each :
          {"wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id"})
@@ -240,65 +224,10 @@ uint32_t RecordReader::place_of_thread(uint32_t thread) {
   return at->second;
 }
 
-const DeviceLimits& RecordReader::limits(uint32_t device) {
-  const auto [at, fresh] = limits_.try_emplace(device);
-  if (fresh) at->second = limits_of(library_, device);
-  return at->second;
-}
-
-const std::string& RecordReader::kernel_name(const char* mangled) {
-  const auto [at, fresh] = names_.try_emplace(mangled);
-  if (fresh) at->second = demangled(mangled);
-  return at->second;
-}
-
 uint32_t RecordReader::text_index(const std::string& text) {
   const auto [at, fresh] = texts_.try_emplace(text, static_cast<uint32_t>(found_.texts.size()));
   if (fresh) found_.texts.push_back(text);
   return at->second;
-}
-
-RecordReader::KernelKey RecordReader::key_of(const KernelRecord& kernel) noexcept {
-  const auto pair = [](auto a, auto b) {
-    return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b);
-  };
-  KernelKey key;
-  key.name = kernel.name;
-  key.words[0] = pair(kernel.device_id, kernel.registers_per_thread);
-  key.words[1] = pair(kernel.grid_x, kernel.grid_y);
-  key.words[2] = pair(kernel.grid_z, kernel.block_x);
-  key.words[3] = pair(kernel.block_y, kernel.block_z);
-  key.words[4] = pair(kernel.static_shared_memory, kernel.dynamic_shared_memory);
-  key.words[5] = kernel.graph_node_id;
-  key.words[6] = kernel.graph_id;
-  key.words[7] = kernel.queued;
-  return key;
-}
-
-uint32_t RecordReader::text_of(const KernelRecord& kernel, const KernelKey& key) {
-  const auto [at, fresh] =
-      texts_.try_emplace(std::string(reinterpret_cast<const char*>(key.words), sizeof key.words),
-                         static_cast<uint32_t>(found_.texts.size()));
-  if (fresh) found_.texts.push_back(launch_text(kernel, limits(kernel.device_id)));
-  return at->second;
-}
-
-const RecordReader::KnownKernel& RecordReader::known_kernel(const KernelRecord& kernel) {
-  const KernelKey key = key_of(kernel);
-  uint64_t mixed = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(key.name));
-  for (const uint64_t word : key.words) mixed = (mixed ^ word) * 0x9E3779B97F4A7C15u;
-  KnownKernel& known = known_kernels_[mixed >> 56];
-  if (known.known && known.key == key) return known;
-  const uint64_t by_name = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(kernel.name)) ^
-                           uint64_t { kernel.device_id } << 56;
-  const auto [at, fresh] = kernel_sites_.try_emplace(by_name, 0);
-  if (fresh)
-    at->second = site_of(Shape::work, "kernel", kernel_name(kernel.name), kernel.device_id);
-  known.key = key;
-  known.site = at->second;
-  known.text = text_of(kernel, key);
-  known.known = true;
-  return known;
 }
 
 bool RecordReader::add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site,
@@ -327,43 +256,6 @@ bool RecordReader::add_work(uint64_t start, uint64_t end, uint32_t device, uint3
   add_word(stream);
   add_word(correlation);
   return true;
-}
-
-void RecordReader::add_kernel(const KernelRecord& record) {
-  const KnownKernel& known = known_kernel(record);
-  if (record.context_id != last_context_) {
-    context_devices_.emplace(record.context_id, record.device_id);
-    last_context_ = record.context_id;
-  }
-  add_work(record.start, record.end, record.device_id, record.context_id, record.stream_id,
-           record.correlation_id, known.site, known.text);
-}
-
-template <class Copy>
-void RecordReader::add_copy(const Copy& record) {
-  const auto key = static_cast<uint32_t>(1 << 24 | record.copy_kind << 16 | record.src_kind << 8 |
-                                         record.dst_kind);
-  add_transfer(record, "gpu_memcpy", key,
-               [&record] { return copy_name(record.copy_kind, record.src_kind, record.dst_kind); });
-}
-
-template <class Transfer, class Name>
-void RecordReader::add_transfer(const Transfer& record, const char* category, uint32_t key,
-                                Name name) {
-  const uint32_t device = record.device_id;
-  context_devices_.emplace(record.context_id, device);
-  const uint32_t site =
-      site_by_key(uint64_t{device} << 32 | key, Shape::transfer, category, device, name);
-  if (!add_work(record.start, record.end, device, record.context_id, record.stream_id,
-                record.correlation_id, site))
-    return;
-  add_word(record.bytes);
-  const double ns =
-      static_cast<double>(found_.rows.back().end - found_.rows.back().begin) / ticks_per_ns_;
-  const double rate = ns > 0 ? static_cast<double>(record.bytes) / ns : 0;
-  uint64_t bits;
-  std::memcpy(&bits, &rate, sizeof bits);
-  add_word(bits);
 }
 
 void RecordReader::add_call(const ApiRecord& record, uint32_t domain, const char* category) {

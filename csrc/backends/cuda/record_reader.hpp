@@ -75,16 +75,26 @@ class RecordReader {
 
  private:
   // The set of a row's arguments: of a call; of work; of work that moves bytes; of a wait for an
-  // event; of a memory operation; of a counter of managed memory. A range that the program has
-  // reported has its arguments in its text; an async range overlaps others.
-  enum class Shape : uint8_t { call, work, transfer, wait, memory, unified, range, async_range };
+  // event; of a recorded event; of a memory operation; of a counter of managed memory. A range that
+  // the program has reported has its arguments in its text; an async range overlaps others.
+  enum class Shape : uint8_t {
+    call,
+    work,
+    transfer,
+    wait,
+    event,
+    memory,
+    unified,
+    range,
+    async_range
+  };
 
   // The fields that determine a kernel's site and text, in words, and the resulting site and text.
   // Programs launch the same few kernels repeatedly, so known_kernels_ is a direct-mapped cache in
   // front of the maps.
   struct KernelKey {
     const char* name = nullptr;
-    uint64_t words[8] = {};
+    uint64_t words[10] = {};
     bool operator==(const KernelKey& other) const noexcept {
       return name == other.name && std::memcmp(words, other.words, sizeof words) == 0;
     }
@@ -94,7 +104,7 @@ class RecordReader {
     uint32_t site = 0, text = 0;
     bool known = false;
   };
-  static KernelKey key_of(const KernelRecord& kernel) noexcept;
+  KernelKey key_of(const KernelRecord& kernel) const noexcept;
   const KnownKernel& known_kernel(const KernelRecord& kernel);
 
   // Returns the index of the site with this name, of a call or of work on this device.
@@ -124,13 +134,17 @@ class RecordReader {
                 uint32_t correlation, uint32_t site, uint32_t text = kNoPayload);
 
   void add_kernel(const KernelRecord& record);
+  void add_graph(const GraphRecord& record);
   template <class Copy>
   void add_copy(const Copy& record);
+  void add_memset(const MemsetRecord& record);
   // Adds a copy or a fill. key: determines its name, see site_by_key().
   template <class Transfer, class Name>
   void add_transfer(const Transfer& record, const char* category, uint32_t key, Name name);
   void add_call(const ApiRecord& record, uint32_t domain, const char* category);
   void add_sync(const SyncRecord& record);
+  void keep_event(const CudaEventRecord& record);
+  void add_event(const StampedEventRecord& record);
   void add_memory(const MemoryRecord& record);
   void add_pool(const MemoryPoolRecord& record);
   void add_unified(const UnifiedMemoryRecord& record);

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordReader's rows of waits for streams, events and contexts, and what they waited for.
+// RecordReader's rows of recorded events, and of waits for streams, events and contexts, with what
+// they waited for.
 #include <algorithm>
 
 #include "backends/cuda/record_reader.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
+
+void RecordReader::keep_event(const CudaEventRecord& record) {
+  events_[uint64_t{record.context_id} << 32 | record.event_id].push_back(record);
+  if (library_.version >= api::cuda_12_9)
+    add_event(reinterpret_cast<const StampedEventRecord&>(record));
+}
+
+// An event that was recorded has a row of 1 ns, as in Kineto's traces, if CUPTI has its time.
+void RecordReader::add_event(const StampedEventRecord& record) {
+  if (record.timestamp == 0) return;
+  const CudaEventRecord& event = record.event;
+  const uint32_t stream = event.stream_id == kNoStream ? 0 : event.stream_id;
+  const uint32_t site = site_of(Shape::event, "cuda_event", "cudaEvent", record.device_id);
+  if (!add_work(record.timestamp, record.timestamp, record.device_id, event.context_id, stream,
+                event.correlation_id, site))
+    return;
+  add_word(event.event_id);
+  found_.rows.back().end += static_cast<uint64_t>(ticks_per_ns_) + 1;
+}
 
 // A wait for an event names only the event. It waited for that event's last cudaEventRecord()
 // before the wait: correlations grow with each call.

@@ -67,9 +67,10 @@ _CUDA_TYPES: dict[str, str] = {
     "gpu_user_annotation": "gpu_user_annotation",
     "gpu_memory": "gpu_memory",
     "unified_memory": "unified_memory",
+    "cuda_graph": "cuda_graph",  # not of Kineto: launches of graphs in the place of their nodes
 }
 # Types that are recorded only when an option or a type name requests them.
-_ON_REQUEST = frozenset({"cuda_sync", "gpu_memory", "unified_memory"})
+_ON_REQUEST = frozenset({"cuda_sync", "gpu_memory", "unified_memory", "cuda_graph"})
 
 
 def kineto_available() -> bool:

@@ -35,6 +35,8 @@
 #define FAKE_PEER CUpti_ActivityMemcpyPtoP4
 #define FAKE_MEMORY CUpti_ActivityMemory3
 #define FAKE_UNIFIED CUpti_ActivityUnifiedMemoryCounter2
+#define FAKE_EVENT CUpti_ActivityCudaEvent
+#define FAKE_GRAPH CUpti_ActivityGraphTrace
 #endif
 #ifndef FAKE_VERSION
 #define FAKE_VERSION CUPTI_API_VERSION
@@ -68,7 +70,9 @@ struct Library {
   // Calls switched off, by kind and cbid. As seen with CUDA 13.0 on an H100: enabling a kind
   // switches its calls on, and switching one call on without its kind has no effect.
   std::set<std::pair<uint32_t, uint32_t>> silent;
-  int stale_stamps = 0;  // kernels that still get the clock from before a registration
+  bool stamps_events = false;
+  bool whole_graphs = false;  // once it is set, disabling the kind does not bring nodes back
+  int stale_stamps = 0;       // kernels that still get the clock from before a registration
 };
 
 Library& library() {
@@ -176,7 +180,9 @@ size_t size_of(const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_MARKER_DATA:
       return sizeof(CUpti_ActivityMarkerData);
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return sizeof(CUpti_ActivityCudaEvent);
+      return sizeof(FAKE_EVENT);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(FAKE_GRAPH);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
       return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
@@ -335,6 +341,7 @@ EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   std::lock_guard<std::mutex> hold(l.lock);
   if (const CUptiResult code = failure_of_kind(__func__, kind); code != CUPTI_SUCCESS) return code;
   l.enabled.insert(static_cast<uint32_t>(kind));
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) l.whole_graphs = true;
   for (auto at = l.silent.begin(); at != l.silent.end();)
     at = at->first == static_cast<uint32_t>(kind) ? l.silent.erase(at) : std::next(at);
   return CUPTI_SUCCESS;
@@ -408,7 +415,10 @@ EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cb
                                         const char** name) {
   MAY_FAIL();
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
-    *name = cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel ? "cuLaunchKernel" : "cuCtxGetCurrent";
+    *name = cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel ? "cuLaunchKernel"
+            : cbid == CUPTI_DRIVER_TRACE_CBID_cuMemMap     ? "cuMemMap"
+            : cbid == CUPTI_DRIVER_TRACE_CBID_cuMemCreate  ? "cuMemCreate"
+                                                           : "cuCtxGetCurrent";
     return CUPTI_SUCCESS;
   }
   switch (cbid) {

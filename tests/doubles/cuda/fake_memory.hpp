@@ -60,17 +60,28 @@ EXPORT void fake_unified_memory(uint32_t counter, uint64_t value, uint32_t devic
   record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
   append(l, record);
 }
+// Pages of an expandable segment are made and mapped, by the driver's interface.
+EXPORT void fake_map_memory() {
+  uint64_t end = 0;
+  for (const uint32_t cbid :
+       {CUPTI_DRIVER_TRACE_CBID_cuMemCreate, CUPTI_DRIVER_TRACE_CBID_cuMemMap})
+    api_call(library(), CUPTI_ACTIVITY_KIND_DRIVER, cbid, end);
+}
 // cudaEventRecord(); returns its correlation.
 EXPORT uint32_t fake_record_event(uint32_t event, uint32_t device, uint32_t stream) {
   Library& l = library();
   uint64_t end = 0;
-  CUpti_ActivityCudaEvent record{};
+  FAKE_EVENT record{};
   record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
   record.correlationId =
       api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020, end);
   record.contextId = device + 1;
   record.streamId = stream;
   record.eventId = event;
+#if CUPTI_API_VERSION >= 28
+  record.deviceId = device;
+  if (l.stamps_events) record.deviceTimestamp = now(l);
+#endif
   append(l, record);
   return record.correlationId;
 }

@@ -50,7 +50,10 @@ EXPORT CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, v
   MAY_FAIL();
   return CUPTI_SUCCESS;
 }
-EXPORT CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t) {
+EXPORT CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.stamps_events = on != 0;
   return CUPTI_SUCCESS;
 }
 // The double calls no client back.
@@ -62,5 +65,6 @@ EXPORT CUptiResult cuptiEnableDomain(uint32_t, CUpti_SubscriberHandle, CUpti_Cal
   return CUPTI_SUCCESS;
 }
 EXPORT CUptiResult cuptiFinalize() {
+  library().whole_graphs = false;
   return CUPTI_SUCCESS;
 }

@@ -19,6 +19,11 @@ FAKE_KERNEL kernel_of(const char* name, uint32_t device, uint32_t stream, uint32
   record.registersPerThread = 32;
   record.staticSharedMemory = 1024;
   record.dynamicSharedMemory = 512;
+  record.channelID = 4;
+  record.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
+#if CUPTI_API_VERSION >= 130100
+  record.priority = -1;
+#endif
   return record;
 }
 // Runs work on its stream: fills in when.
@@ -54,6 +59,8 @@ void describe(Record& record, uint64_t bytes, uint32_t device, uint32_t stream,
   record.contextId = device + 1;
   record.streamId = stream;
   record.correlationId = correlation;
+  record.channelID = 5;
+  record.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
 }
 }  // namespace
 
@@ -62,19 +69,46 @@ EXPORT uint32_t fake_launch(const char* name, uint32_t device, uint32_t stream, 
   return launch(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, name,
                 device, stream, time);
 }
-// One launch of `count` kernels; returns their correlation.
+// One launch of `count` kernels; returns their correlation. A graph that is traced as a
+// whole has one record.
 EXPORT uint32_t fake_graph_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time,
                                   uint32_t count) {
   Library& l = library();
   uint64_t submitted = 0;
   const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
                                         CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, submitted);
+  if (l.whole_graphs) {
+    FAKE_GRAPH record{};
+    record.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+    record.correlationId = correlation;
+    record.deviceId = device;
+    record.contextId = device + 1;
+    record.streamId = stream;
+    record.graphId = 5;
+    run(l, record, submitted, time * count);
+    return correlation;
+  }
   for (uint32_t i = 0; i < count; ++i) {
     FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
     record.graphId = 5;
     record.graphNodeId = 100 + i;
     run(l, record, submitted, time);
   }
+  return correlation;
+}
+// A launch of a graph that is one fill.
+EXPORT uint32_t fake_graph_memset(uint64_t bytes, uint32_t device, uint32_t stream, uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, submitted);
+  FAKE_MEMSET record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  describe(record, bytes, device, stream, correlation);
+  record.graphId = 6;
+  record.graphNodeId = 200;
+  run(l, record, submitted, time);
   return correlation;
 }
 EXPORT uint32_t fake_memcpy(uint8_t copy_kind, uint8_t from, uint8_t to, uint64_t bytes,
@@ -93,7 +127,10 @@ EXPORT uint32_t fake_memcpy(uint8_t copy_kind, uint8_t from, uint8_t to, uint64_
   if (copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP) {
     FAKE_PEER record{};
     record.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+    record.srcDeviceId = device;
+    record.srcContextId = device + 1;
     record.dstDeviceId = device + 1;
+    record.dstContextId = device + 2;
     fill(record);
   } else {
     FAKE_MEMCPY record{};

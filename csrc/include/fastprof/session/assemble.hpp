@@ -18,6 +18,7 @@
 #include "fastprof/capture/link_device_rows.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/session/activity_rows.hpp"
+#include "fastprof/session/collective_texts.hpp"
 #include "fastprof/session/join_ends.hpp"
 #include "fastprof/session/task_tracks.hpp"
 
@@ -184,7 +185,10 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
   capture.sites = std::move(drained.table.sites);
   capture.strings = std::move(drained.table.strings);
   capture.python_stacks = std::move(drained.table.python_stacks);
-  if (!activities.empty()) link_device_rows(capture);
+  if (!activities.empty()) {
+    link_device_rows(capture);
+    describe_collectives(capture);
+  }
   for (const PlacedActivities& each : activities)
     if (each.from.annotates) {
       annotate_device_rows(capture);
