@@ -58,7 +58,7 @@ MENU = {
         "differences",
         "torch_versions",
     ],
-    "Contribute": ["ARCHITECTURE", "CHANGELOG", "releasing"],
+    "Contribute": ["ARCHITECTURE", "CHANGELOG", "testing", "releasing"],
 }
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
