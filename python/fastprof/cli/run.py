@@ -237,7 +237,7 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
 
 
 def _events(profiler: Any) -> Any:
-    """Return the events; the outermost imports are not calls, so that the table shows their time apart from the program's."""
+    """Return the events; the outermost imports are not calls, so that their time is apart from the program's."""
     table = profiler.event_table
     imports = Imports(table)
     if not imports:
