@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of Perfetto traces by the numbers of Perfetto's published protos
-// (protos/perfetto/trace, chiefly trace_packet.proto, track_event.proto, debug_annotation.proto):
-// whole small traces, and every kind of argument.
+// Arguments in Perfetto traces, as FIELD:VALUE with the field numbers of Perfetto's published
+// debug_annotation.proto.
 #include <limits>
 #include <map>
-#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -24,57 +22,10 @@ using namespace protobuf_fields;
 
 namespace {
 
-// Numbers of the fields that are messages, from the packet inwards.
-const std::set<std::string> kMessages = {
-    ".6",  ".6.1",                      // clock_snapshot, clocks
-    ".11", ".11.4",                     // track_event, debug_annotations
-    ".12", ".12.1",  ".12.2", ".12.4",  // interned_data: categories, event names, locations
-    ".59", ".59.11",                    // trace_packet_defaults, track_event_defaults
-    ".60", ".60.3",  ".60.4", ".60.8",  // track_descriptor: process, thread, counter
-};
-
-// Every field as NUMBER:VALUE, 64-bit words as NUMBER#VALUE, texts in quotes, messages in braces.
-// The names of arguments, which are many, are left out.
-std::string shown(std::string_view message, const std::string& path = "") {
-  std::string text;
-  for (const Field& field : fields_of(message)) {
-    const std::string inner = path + '.' + std::to_string(field.id);
-    if (inner == ".12.3") continue;
-    if (!text.empty()) text += ' ';
-    text += std::to_string(field.id);
-    if (field.wire == 0) text += ':' + std::to_string(field.number);
-    if (field.wire == 1) text += '#' + std::to_string(field.number);
-    if (field.wire != 2) continue;
-    if (kMessages.count(inner) != 0)
-      text += '{' + shown(field.bytes, inner) + '}';
-    else
-      text += '"' + std::string(field.bytes) + '"';
-  }
-  return text;
-}
-
 std::string trace_of(const Capture& capture, const PerfettoTraceOptions& options = {}) {
   std::ostringstream out;
   write_perfetto_trace(capture, out, options);
   return out.str();
-}
-
-// All packets, one a line.
-std::string lines_of(const Capture& capture) {
-  const std::string trace = trace_of(capture);
-  std::string text;
-  for (const Field& packet : fields_of(trace)) {
-    CHECK_EQ(packet.id, 1u);
-    text += shown(packet.bytes) + '\n';
-  }
-  return text;
-}
-
-// A capture whose ids are small: they count from those of process 0 and time 0.
-CaptureBuilder small_builder() {
-  CaptureBuilder b(0, 1000);
-  b.capture.pid = 0;
-  return b;
 }
 
 std::string text_of_annotation(std::string_view annotation) {
@@ -138,120 +89,6 @@ std::string args_of_details(CaptureBuilder b, const std::vector<uint64_t>& words
 }
 
 }  // namespace
-
-TEST(a_whole_trace_of_one_thread) {
-  CaptureBuilder b = small_builder();
-  const uint32_t range = b.site("range"), mark = b.site("mark", EventKind::mark);
-  b.capture.sites[mark].file = "";
-  b.track(7, "main");
-  b.row(range, 10, 300);
-  b.instant(mark, 20);
-  b.capture.clock_error_ns = 17;
-  b.capture.exact_stop = false;
-  b.capture.clamped = 5;
-  b.capture.dropped[static_cast<size_t>(DropCause::bound)] = 3;
-  b.capture.dropped[static_cast<size_t>(DropCause::names)] = 2;  // not missing
-  CHECK_EQ(lines_of(b.finish()),
-           "10:1 13:1 6{1{1:1 2:0} 2:1}\n"
-           "10:1 60{1:1 3{1:0 6\"trainer\"}}\n"
-           "8:0 58:1 10:1 11{9:3 11:1 23\"fastprof session\" 4{10\"session_start_ns\" 4:0} "
-           "4{10\"session_stop_ns\" 4:1000} 4{10\"clock_error_ns\" 4:17} 4{10\"exact_stop\" 4:0} "
-           "4{10\"clamped\" 4:5} 4{10\"dropped\" 4:3} 4{10\"dropped_bound\" 4:3} "
-           "4{10\"dropped_names\" 4:2}}\n"
-           "10:2 60{1:268435456 5:1 4{1:0 2:7 5\"main\"}}\n"
-           "10:2 13:1 59{58:64 11{11:268435456}} "
-           "12{1{1:1 2\"user_annotation\"} 2{1:1 2\"range\"} "
-           "4{1:1 2\"train.cpp\" 3\"train\" 4:40} 1{1:2 2\"user_annotation\"} 2{1:2 2\"mark\"}} "
-           "6{1{1:64 2:0 3:1} 1{1:1 2:10}}\n"
-           "8:0 11{9:1 3:1 10:1 34:1} 10:2 13:2\n"
-           "8:10 11{9:3 3:2 10:2} 10:2 13:2\n"
-           "8:280 11{9:2} 10:2 13:2\n");
-}
-
-TEST(counters_and_arrows) {
-  CaptureBuilder b = small_builder();
-  const auto counter = [&](const char* name, std::vector<std::pair<std::string, ArgType>> type) {
-    return b.site(name, EventKind::counter, "counter", std::move(type));
-  };
-  const uint32_t whole = counter("whole", {{"v", ArgType::int64}}),
-                 real = counter("real", {{"v", ArgType::float64}}),
-                 count = counter("count", {{"v", ArgType::uint64}}), plain = counter("plain", {}),
-                 again = counter("whole", {{"v", ArgType::int64}});
-  const uint32_t out = b.site("out", EventKind::flow_begin, "flow"),
-                 in = b.site("in", EventKind::flow_end, "flow");
-  for (SiteInfo& site : b.capture.sites) site.file = "";
-  b.track(7, "main");
-  b.instant(whole, 0, {static_cast<uint64_t>(-3)});
-  b.instant(real, 1, {word_of(0.5)});
-  b.instant(count, 2, {INT64_MAX});
-  b.instant(count, 3, {uint64_t{1} << 63});
-  b.instant(plain, 4, {9});
-  b.instant(again, 5, {1});
-  b.instant(whole, 6);  // without a value
-  b.instant(out, 7, {77});
-  b.instant(in, 8, {77});
-  b.instant(out, 9);
-  const std::string text = lines_of(b.finish());
-  const size_t descriptors = text.find("10:1 60{1:549755813888");
-  CHECK_EQ(text.substr(descriptors, text.find("8:0 58:1") - descriptors),
-           "10:1 60{1:549755813888 5:1 2\"whole\" 8{}}\n"
-           "10:1 60{1:549755813889 5:1 2\"real\" 8{}}\n"
-           "10:1 60{1:549755813890 5:1 2\"count\" 8{}}\n"
-           "10:1 60{1:549755813891 5:1 2\"plain\" 8{}}\n");
-  CHECK_EQ(text.substr(text.find("8:0 11{")),
-           "8:0 11{9:4 11:549755813888 30:18446744073709551613} 10:2 13:2\n"
-           "8:1 11{9:4 11:549755813889 44#4602678819172646912} 10:2 13:2\n"
-           "8:1 11{9:4 11:549755813890 30:9223372036854775807} 10:2 13:2\n"
-           "8:1 11{9:4 11:549755813890 44#4890909195324358656} 10:2 13:2\n"
-           "8:1 11{9:4 11:549755813891 30:9} 10:2 13:2\n"
-           "8:1 11{9:4 11:549755813888 30:1} 10:2 13:2\n"
-           "8:2 11{9:3 3:6 10:6 47#77} 10:2 13:2\n"
-           "8:1 11{9:3 3:7 10:7 48#77} 10:2 13:2\n");
-}
-
-TEST(lanes_say_where_they_belong) {
-  CaptureBuilder b = small_builder();
-  const uint32_t range = b.site("range"), async = b.site("async", EventKind::async_range);
-  b.track(7, "main");
-  b.row(range, 0, 10);
-  b.row(async, 1, 5);
-  b.row(range, 5, 15);
-  b.capture.tracks[b.track(50, "task 1")].thread_id = 1;
-  b.capture.tracks[b.track(51, "lost task")].thread_id = 99;
-  b.capture.tracks[b.track(7, "other")].pid = 20;
-  b.capture.process_names = {{20, "loader"}};
-  const uint32_t queue = b.track(3, ""), other_queue = b.track(4, "copies");
-  for (const uint32_t track : {queue, other_queue}) {
-    b.capture.tracks[track].pid = 1002;
-    b.capture.tracks[track].device_index = 2;
-    b.capture.tracks[track].device_kind = "npu";
-  }
-  const uint32_t foreign = b.track(0, "theirs");
-  b.capture.tracks[foreign].pid = 100020001;  // device 1 of process 20
-  b.capture.tracks[foreign].device_index = 1;
-  b.capture.tracks[b.track(7, "reused")].pid = 30;
-  const std::string text = lines_of(b.finish());
-  std::string tracks;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.find(" 60{") != std::string::npos) tracks += line + '\n';
-  CHECK_EQ(tracks,
-           "10:1 60{1:1 3{1:0 6\"trainer\"}}\n"
-           "10:1 60{1:351843720888321 3{1:20 6\"loader\"}}\n"
-           "10:1 60{1:527765581332481 3{1:30}}\n"
-           "10:1 60{1:274877907946 5:1 2\"npu 2\"}\n"
-           "10:1 60{1:274977926945 5:351843720888321 2\"GPU 1\"}\n"
-           "10:2 60{1:268435456 5:1 4{1:0 2:7 5\"main\"}}\n"
-           "10:3 60{1:268435457 5:268435456 2\"task 1\"}\n"
-           "10:4 60{1:268435458 5:1 2\"lost task\"}\n"
-           "10:5 60{1:268435459 5:351843720888321 2\"other (tid 7)\"}\n"
-           "10:6 60{1:268435460 5:274877907946 2\"stream 3\"}\n"
-           "10:7 60{1:268435461 5:274877907946 2\"copies\"}\n"
-           "10:8 60{1:268435462 5:274977926945 2\"theirs\"}\n"
-           "10:9 60{1:268435463 5:527765581332481 2\"reused (tid 7)\"}\n"
-           "10:10 60{1:268435464 5:268435456 2\"main: async 0\"}\n"
-           "10:11 60{1:268435465 5:268435456 2\"main: overlapping 0\"}\n");
-}
 
 TEST(arguments_of_every_type) {
   CaptureBuilder b;

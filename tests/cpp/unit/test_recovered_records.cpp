@@ -96,18 +96,6 @@ TEST(a_file_says_what_its_header_says) {
   CHECK_EQ(found.damaged, 0);
 }
 
-TEST(what_recover_starts_from) {
-  const fp::RecoverOptions options;
-  CHECK_EQ(options.session_id, 0);
-  CHECK_EQ(options.max_bytes, uint64_t{17179869184});
-  const fp::Recovered nothing;
-  CHECK(nothing.session_id == 0 && !nothing.ended && nothing.open_ranges == 0);
-  CHECK(nothing.unread_chunks == 0 && nothing.unknown_texts == 0 && nothing.python_stacks == 0);
-  CHECK(nothing.damaged == 0 && nothing.names_lost == 0 && nothing.fallback_slabs == 0);
-  CHECK(nothing.threads_outside == 0 && nothing.parent_pid == 0 && nothing.process_start == 0);
-  CHECK(nothing.opened_monotonic_ns == 0 && nothing.unix_offset_ns == 0);
-}
-
 TEST(the_session_that_asked_for_the_file_is_read) {
   Image made = image();
   for (const uint64_t begin : {900, 1001, 1500, 2500, 3500}) made.record(kSite, begin, begin + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of recover(), of files made by hand: stamps that cannot be real, knots that are added,
-// and where activities of devices are put.
+// The clock of recover(), of files made by hand: stamps that cannot be real, and knots that are
+// added.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -62,15 +62,6 @@ TEST(stamps_too_far_from_the_begin_are_damage) {
   CHECK_EQ(read(far, far, true), "1 1 0");
 }
 
-TEST(the_steepest_slope_of_the_clock) {
-  using fp::recovering::most_ns_per_tick;
-  CHECK_EQ(most_ns_per_tick({}), 1.0);
-  CHECK_EQ(most_ns_per_tick({{5, 700, 0, 0}}), 1.0);
-  CHECK_EQ(most_ns_per_tick({{0, 0, 0, 0}, {100, 50, 0, 0}}), 0.5);
-  CHECK_EQ(most_ns_per_tick({{10, 20, 0, 0}, {110, 320, 0, 0}, {210, 420, 0, 0}}), 3.0);
-  CHECK_EQ(most_ns_per_tick({{0, 0, 0, 0}, {100, 50, 0, 0}, {200, 250, 0, 0}}), 2.0);
-}
-
 TEST(knots_are_added_where_the_clock_is_known) {
   const Folder folder;
   Image made = image_of_one_record();
@@ -113,42 +104,4 @@ TEST(knots_are_added_where_the_clock_is_known) {
   made.banks[0].knots[0] = past;
   made.banks[0].knots[0].monotonic_ns += 3600 * int64_t{1000000000};
   CHECK_EQ(knots().size(), 1);
-}
-
-TEST(places_of_activities_get_tracks_behind_those_of_threads) {
-  fp::DrainedRows rows;
-  for (const uint32_t id : {3u, 9u, 5u}) {
-    rows.tracks.emplace_back();
-    rows.tracks.back().info.id = id;
-  }
-  std::vector<fp::Activities> given(2);
-  for (fp::Activities& each : given) {
-    each.places.resize(2);
-    each.places[1].device_index = 0;
-    each.sites.resize(2);
-    each.sites[0].mask = fp::category::runtime;
-    each.sites[1].mask = fp::category::device;
-    for (const uint32_t place : {0u, 1u}) {
-      fp::Activity row;
-      row.begin = 100;
-      row.end = place == 0 ? 400 : 900;
-      row.site = row.place = place;
-      each.rows.push_back(row);
-    }
-  }
-  given[1].rows[0].end = 501;
-  const auto last_with = [&](uint64_t last, uint64_t horizon) {
-    const auto placed = fp::recovering::place_activities(given, rows, horizon, last);
-    CHECK_EQ(placed.size(), 2);
-    CHECK(placed[0].track_ids == (std::vector<uint32_t>{10, 11}));
-    CHECK(placed[1].track_ids == (std::vector<uint32_t>{12, 13}));
-    CHECK_EQ(placed[1].from.rows.size(), 2);
-    return last;
-  };
-  CHECK_EQ(last_with(300, 501), 501);  // the end of the last call, not that of work
-  CHECK_EQ(last_with(300, 500), 400);
-  CHECK_EQ(last_with(700, 1000), 700);
-  given[0].rows[0].begin = 0;
-  uint64_t last = 0;
-  CHECK_THROWS(fp::ValueError, fp::recovering::place_activities(given, rows, 500, last));
 }

@@ -43,7 +43,10 @@ def compile_to(compiler: str, output: Path, sources: Sequence[str | Path], *flag
 
 
 def library(folder: Path, name: str, *flags: str, compiler: str = "g++", file: str = "") -> Path:
-    """Build an annotated library whose ranges are named ``name``."""
+    """Build an annotated library whose ranges are named ``name``.
+
+    Optimised: g++ at -O0 makes unique symbols of the standard library, with which dlclose does not unload a library.
+    """
     output = folder / (
         file
         or f"lib{name}-{compiler.strip('+')}{'-'.join(f.strip('-').replace('/', '_') for f in flags)[:60]}.so"
@@ -52,7 +55,7 @@ def library(folder: Path, name: str, *flags: str, compiler: str = "g++", file: s
         shutil.copyfile(library(folder, name, compiler=compiler), output)
     define = f'-DNAME="{name}"'
     return compile_to(
-        compiler, output, [SOURCES / "library.cpp"], "-shared", "-fPIC", define, *flags
+        compiler, output, [SOURCES / "library.cpp"], "-shared", "-fPIC", "-O1", define, *flags
     )
 
 
@@ -72,12 +75,14 @@ def recorded(session: str, name: str, count: int) -> list[str]:
 
 BUILDS = {
     "plain": ("g++", ()),
+    "O0": ("g++", ("-O0",)),
     "hidden": ("g++", ("-fvisibility=hidden", "-O2")),
     "lto": ("g++", ("-O1", "-flto")),
     "version script": ("g++", ("VERSION_SCRIPT",)),
     "stripped": ("g++", ("-s",)),
     "sections": ("g++", ("-O1", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")),
     "clang": ("clang++", ()),
+    "clang O0": ("clang++", ("-O0",)),
     "clang O2": ("clang++", ("-O2", "-fvisibility=hidden")),
 }
 

@@ -97,9 +97,3 @@ def test_the_registry_is_torchs_where_torch_is_loaded(monkeypatch: pytest.Monkey
     assert mapped({"traceEvents": events})["traceEvents"][2]["args"]["node_name"] == "mul"
     monkeypatch.setitem(sys.modules, "torch.fx.traceback", SimpleNamespace())
     assert "args" not in mapped({"traceEvents": events})["traceEvents"][2]
-
-
-@pytest.mark.parametrize("name", ["## half", "half ##", "##", "## ##", "##tight##"])
-def test_an_event_whose_name_only_looks_like_a_marker_is_one_of_the_node(name: str) -> None:
-    args = found(row("## a.py ##", 0, 100), row("## 3 ##", 10, 50), row(name, 20, 5))
-    assert args == {name: {"stack_trace": "at 3", "node_name": "mul"}}

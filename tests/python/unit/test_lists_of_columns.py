@@ -65,26 +65,6 @@ def test_assigning_to_an_event_counts_from_then_on() -> None:
     assert "renamed n3" in averages.table()
 
 
-def test_list_operations() -> None:
-    events = EventList.from_table(large_table(10))
-    assert isinstance(events, list)
-    assert (len(events), len(events[2:5]), events[-1].name) == (10, 3, "n2")
-    assert [e.id for e in reversed(events)] == list(range(9, -1, -1))
-    assert events[3] in events
-    assert events.index(events[4]) == 4
-    assert sorted(events, key=lambda e: -e.id)[0].id == 9
-    assert len(events + events[:1]) == 11
-    with pytest.raises(IndexError):
-        events[10]
-    events.sort(key=lambda e: -e.id)
-    assert [e.id for e in events] == list(range(9, -1, -1))
-    events.append(event("more", 0, 1))
-    assert len(events) == 11
-    assert "more" in events.key_averages().table()
-    assert not EventList()
-    assert str(EventList()) == ""
-
-
 def test_copies_and_pickles() -> None:
     events = EventList.from_table(large_table(10), use_device="cuda")
     for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
@@ -131,15 +111,6 @@ def test_row_fields() -> None:
         mm.no_such  # noqa: B018
 
 
-def test_unknown_names_are_no_fields() -> None:
-    (first,) = EventList.from_table(large_table(1))
-    for name in ("nothing", "__nothing__"):
-        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
-            getattr(first, name)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        event("op", 0, 1).nothing  # noqa: B018
-
-
 def test_arrows_of_a_table_are_its_own() -> None:
     columns: dict[str, Any] = dict(large_table(3).to_dict())
     columns |= {"flow_id": [4, 4, 0], "flow_type": [1, 1, 0], "flow_start": [True, False, False]}
@@ -166,18 +137,6 @@ def test_events_that_begin_together_stay_in_their_order() -> None:
     )  # fmt: skip
     names = [e.name for e in EventList.from_table(table, dedupe=False)]
     assert names == [f"n{i}" for i in sorted(range(200), key=lambda i: starts[i])]
-
-
-def test_memory_on_devices_of_a_list() -> None:
-    table = EventTable(
-        {"start_ns": [0, 10], "end_ns": [100, 20], "site": [0, 1], "parent": [-1, 0],
-         "device_memory_usage": [64, 24]},
-        sites=[Site("outer"), Site("inner")],
-    )  # fmt: skip
-    frame = EventList.from_table(table)._frame()
-    assert frame.metric("device_memory_usage").tolist() == [64, 24]
-    assert frame.metric("self_device_memory_usage").tolist() == [40, 24]
-    assert frame.metric("cpu_memory_usage").tolist() == [0, 0]
 
 
 def test_what_was_not_recorded_is_empty_as_in_pytorch() -> None:

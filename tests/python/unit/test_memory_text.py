@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a memory report, line by line, and what explain() says of its peak."""
+"""The text of a memory report, line by line."""
 
 from __future__ import annotations
 
-import dataclasses
-from types import SimpleNamespace
-from typing import Any
-
-import numpy as np
-import pytest
-
-from fastprof.analysis import memory_claims as claims
 from fastprof.analysis.memory_blocks import MemorySums
 from fastprof.analysis.memory_summary import (
     DeviceReport,
@@ -75,62 +67,3 @@ Out of memory: 3 requests failed
 
 def test_the_whole_text() -> None:
     assert memory_text(MemoryReport([CUDA, PLAIN], FAILED), 10) == WHOLE
-
-
-def claims_of(
-    report: MemoryReport, monkeypatch: pytest.MonkeyPatch, *steps: tuple[int, int]
-) -> list[Any]:
-    """Return the claims of a recording that began at 1000, with steps at these times in ns after it."""
-    monkeypatch.setattr(claims, "memory_report", lambda prof: report)
-    monkeypatch.setattr(claims, "memory_rows", lambda table: [1])
-    events = SimpleNamespace(table=SimpleNamespace(t0_ns=1000), name=lambda row: f"step {row}")
-    times: Any = SimpleNamespace(
-        events=events,
-        start=np.array([1000 + begin for begin, _ in steps]),
-        end=np.array([1000 + end for _, end in steps]),
-        rows=np.arange(len(steps)),
-    )
-    return claims.memory_claims(None, times)
-
-
-def test_the_claim_of_a_peak_says_when_in_what_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = ((0, 2_500_000), (2_500_000, 2_600_000), (2_600_000, 3_000_000))  # ends are outside
-    first, second, failed = claims_of(MemoryReport([CUDA, PLAIN], FAILED), monkeypatch, *steps)
-    assert first.text == (
-        "peak of cuda:0: 14.00 MB at 2.500ms in step 1; 71 % parameter; most of it, 10.00 MB, allocated in "
-        "outer > inner at a.py(3): f"
-    )
-    assert (first.size_bytes, first.rows) == (14 * MB, [5])
-    assert second.text.startswith("peak of cpu:0: 100 B at 1.000us in step 0; most of it, 100 B")
-    assert second.rows == []
-    assert failed.text == (
-        "3 requests for memory failed; the largest: 128.00 MB of cuda:0 in outer > inner"
-    )
-    assert (failed.size_bytes, failed.rows) == (128 * MB, [4, 6, 8])
-
-
-def test_a_peak_outside_of_steps_and_one_failure_outside_of_ranges(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    peak, failed = claims_of(MemoryReport([CUDA], FAILED[2:]), monkeypatch, (0, 10))
-    assert peak.text.startswith("peak of cuda:0: 14.00 MB at 2.500ms; 71 % parameter")
-    assert failed.text == "1 request for memory failed; the largest: 1.00 MB of cuda:0 in no range"
-
-
-@pytest.mark.parametrize(
-    ("ranges", "stack", "text"),
-    [
-        ((), (), "allocated before the recording"),
-        (("before the recording",), (), "allocated before the recording"),
-        (("outside of any range",), (), "allocated outside of any range"),
-        ((), ("a.py(3): f",), "allocated at a.py(3): f"),
-        (("step",), (), "allocated in step"),
-    ],
-)
-def test_a_claim_says_where_the_peak_was_allocated(
-    monkeypatch: pytest.MonkeyPatch, ranges: tuple[str, ...], stack: tuple[str, ...], text: str
-) -> None:
-    part = MemoryPart(100, 1, "", ranges, stack)
-    report = MemoryReport([dataclasses.replace(PLAIN, parts=[part])])
-    (claim,) = claims_of(report, monkeypatch)
-    assert claim.text.endswith(f"most of it, 100 B, {text}")

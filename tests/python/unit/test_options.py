@@ -61,14 +61,6 @@ def test_what_happens_when_memory_is_full(tmp_path: Path) -> None:
         options(spill_folder=tmp_path)
 
 
-def test_an_observer_without_start_is_missing_and_one_with_it_is_not() -> None:
-    class Observer:
-        def start(self) -> None: ...
-
-    assert "execution_trace_observer" in options(execution_trace_observer=object()).missing
-    assert "execution_trace_observer" not in options(execution_trace_observer=Observer()).missing
-
-
 def test_devices() -> None:
     for how in ({"use_cuda": True}, {"use_device": "cuda"}, {"use_device": "CUDA:1"}):
         given = options(**how)

@@ -17,10 +17,6 @@ import fastprof
 from fastprof import errors, record_function
 
 
-def names(profile: fastprof.profile) -> list[str]:
-    return [event.trace_name for event in profile.events()]
-
-
 def test_memory_is_attributed_and_reconciles() -> None:
     def elsewhere() -> None:
         with record_function("elsewhere"):

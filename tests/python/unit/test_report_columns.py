@@ -14,7 +14,6 @@ import fastprof
 from fastprof import record_function
 from fastprof.model.columns import CodedColumn
 from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable
-from fastprof.report.packing import Packer
 from fastprof.views import EventList
 
 
@@ -25,14 +24,6 @@ def test_kinds_that_are_not_rows_have_no_row(tmp_path: Path) -> None:
     assert data.names() == ["a"]
     assert [lane["count"] for lane in data.head["lanes"]] == [1, 0]
     assert data.block("marks")["lane"].tolist() == [1]
-
-
-def test_a_column_of_zeros_takes_no_bytes() -> None:
-    with Packer() as pack:
-        pack.block("x").floats("f", np.zeros(1000))
-        pack.block("x").integers("i", np.zeros(1000, np.int64))
-        directory, data = pack.finish()["x"]
-    assert [column["planes"] for column in directory] == [[], []] and data == b""
 
 
 def test_flops_and_forward_threads_of_rows(tmp_path: Path) -> None:
@@ -159,25 +150,6 @@ def test_values_that_take_too_much_room_are_left_out(
     assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
     note = "input shapes of 3 rows are not in this report; those of 2 rows are"
     assert note in data.head["notes"]
-
-
-def test_labels_of_values(tmp_path: Path) -> None:
-    labels = {
-        "overload_name": "overload",
-        "input_shapes": "input shapes",
-        "input_dtypes": "input types",
-        "structured_input_strides": "input strides",
-        "concrete_inputs": "inputs",
-        "kwinputs": "arguments",
-        "module_hierarchy": "module",
-        "counters": "counters",
-        "activity_type": "activity",
-        "metadata_json": "arguments",
-    }
-    coded = {name: CodedColumn.encode([name]) for name in labels}
-    data = written(made([(0, 5, 0, 0)]).with_columns(coded=coded), tmp_path)
-    found = data.text("values")["columns"]
-    assert {column["name"]: column["label"] for column in found} == labels
 
 
 def test_marks_of_several_lanes(tmp_path: Path) -> None:

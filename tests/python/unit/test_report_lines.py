@@ -9,17 +9,14 @@ import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fastprof
 from fastprof.analysis import explanation
-from fastprof.base.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
-from fastprof.cli.event_lists import device_name, list_of
 from fastprof.cli.main import main
 from fastprof.cli.summary_lines import summary_lines
 from fastprof.model import memory_rows
-from fastprof.model.table import EventTable, KernelTable, Site
+from fastprof.model.table import EventTable, Site
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -61,53 +58,6 @@ def test_lines_below_the_table(
     failed = [types.SimpleNamespace(size_bytes=size) for size in sizes]
     monkeypatch.setattr(memory_rows, "failed_requests", lambda table: failed)
     assert summary_lines(None) == lines
-
-
-def test_the_device_of_a_trace() -> None:
-    assert device_name(table_of()) is None
-    for kind in DeviceType:
-        named = device_name(table_of(device_type=[0, int(kind)]))
-        assert named == (kind.name.lower() if kind in DEVICE_TIME_TYPES else None), kind
-    both = [int(DeviceType.XPU), int(DeviceType.CUDA)]
-    assert device_name(table_of(device_type=both)) == "cuda"  # the lowest number
-    none = np.zeros(0, np.int64)
-    assert device_name(table_of(kernels=KernelTable(none, none, none, none, []))) is None
-    one = np.array([0])
-    assert device_name(table_of(kernels=KernelTable(one, one, one, one, ["k"]))) == "cuda"
-
-
-def test_names_and_numbers_of_devices() -> None:
-    assert as_device_type("cuda") is as_device_type("CUDA") is as_device_type(1) is DeviceType.CUDA
-    assert (
-        as_device_type(DeviceType.XPU)
-        is as_device_type(types.SimpleNamespace(value=12))
-        is DeviceType.XPU
-    )
-    assert str(as_device_type("privateuse1")) == "DeviceType.PrivateUse1"
-    with pytest.raises(
-        fastprof.errors.ValueError,
-        match=r"unknown device type 'gpu'\. Use one of CPU \(0\), CUDA \(1\), ",
-    ):
-        as_device_type("gpu")
-    with pytest.raises(ValueError, match="99"):
-        as_device_type(99)
-
-
-def shown(**more: Any) -> tuple[bool, bool]:
-    events = list_of(table_of(**more))
-    return events._profile_memory, events._with_flops
-
-
-def test_a_list_shows_what_its_table_has() -> None:
-    assert shown() == (False, False)
-    assert shown(cpu_memory_usage=[0, 0]) == shown(device_memory_usage=[0, 0]) == (True, False)
-    assert shown(flops=[np.nan, np.nan]) == (False, False)
-    assert shown(flops=[np.nan, 0.0]) == (False, True)
-    assert shown(kind=[0, 2], payload=[0xFFFFFFFF] * 2) == (False, False)
-    words = np.array([16, 64, 0, 0], np.uint64)
-    memory = list_of(table_of(kind=[0, 6], payload=[0xFFFFFFFF, 0], payload_words=words))
-    assert memory._profile_memory and memory[0].cpu_memory_usage == 64
-    assert memory._use_device is None
 
 
 def test_an_explanation_in_a_file(tmp_path: Path, capsys: Capsys) -> None:

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 
 import pytest
-from made_events import event
 
 from fastprof import EventTable, Site, SiteTable, Track, errors
 from fastprof.analysis.tree_events import LazyRows, TreeEvent, roots_of
 from fastprof.model.table import CodedColumn, EventKind
 from fastprof.model.table_html import table_html
 from fastprof.model.tree import EventTree
-from fastprof.views import EventList, Interval, Kernel
+from fastprof.views import Interval, Kernel
 from fastprof.views.interval import TimedKernel
 
 
@@ -67,59 +65,6 @@ def test_sequences_made_on_access() -> None:
 
 
 # ---- lists of events as Python lists ---------------------------------------------------------------
-
-
-def listed() -> EventList:
-    return EventList.from_table(
-        EventList([event("a", 0, 1), event("b", 2, 3), event("a", 4, 5)]).to_table()
-    )
-
-
-def test_lists_are_sliced_and_searched_as_python_lists() -> None:
-    events = listed()
-    a, b, c = events
-    assert events[-1] is c and events[-3] is a and events[1:] == [b, c] and events[::2] == [a, c]
-    for index in (3, -4):
-        with pytest.raises(IndexError, match="list index out of range"):
-            events[index]
-    assert b in events and event("b", 2, 3) not in events and "b" not in events
-    assert events.index(b) == 1 and events.index(c, 1) == 2 and events.count(a) == 1
-    with pytest.raises(ValueError):
-        events.index(c, 0, 2)
-    assert type(events.copy()) is list and events.copy() == [a, b, c]
-    assert events.__add__([1]) == [a, b, c, 1] and type(events.__add__([])) is list
-    assert [*reversed(events)] == [c, b, a]
-
-
-def test_changes_leave_the_columns() -> None:
-    for change, names in (
-        (lambda e: e.append(event("x", 9, 9)), ["a", "b", "a", "x"]),
-        (lambda e: e.insert(0, event("x", 9, 9)), ["x", "a", "b", "a"]),
-        (lambda e: e.pop(0), ["b", "a"]),
-        (lambda e: e.remove(e[1]), ["a", "a"]),
-        (lambda e: e.reverse(), ["a", "b", "a"]),
-        (lambda e: e.sort(key=lambda item: item.name), ["a", "a", "b"]),
-        (lambda e: e.__setitem__(0, event("x", 9, 9)), ["x", "b", "a"]),
-        (lambda e: e.__delitem__(0), ["b", "a"]),
-        (lambda e: e.__iadd__([event("x", 9, 9)]), ["a", "b", "a", "x"]),
-        (lambda e: e.__imul__(2), ["a", "b", "a"] * 2),
-        (lambda e: e.extend([]), ["a", "b", "a"]),
-        (lambda e: e.clear(), []),
-    ):
-        events = listed()
-        kept = list(events)
-        change(events)
-        assert [one.name for one in events] == names
-        assert list.__len__(events) == len(names) == len(events)
-        assert all(any(one is old for old in kept) for one in events if one.name != "x")
-    assert EventList.append.__name__ == "append" and EventList.append.__doc__ == list.append.__doc__
-
-
-def test_a_copied_list_has_its_assigned_values() -> None:
-    events = listed()
-    events[0].name = "renamed"
-    for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
-        assert [one.name for one in copied] == ["renamed", "b", "a"]
 
 
 # ---- tables ----------------------------------------------------------------------------------------
