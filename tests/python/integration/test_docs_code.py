@@ -32,7 +32,7 @@ NEEDS = {
 }  # what the Python of a page imports beside fastprof
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KNOWN = {"", "python", "cpp", "cmake", "bash", "text"}
-TIMEOUT_S = 120
+TIMEOUT_S = 600  # against a hang: on a busy machine, importing torch alone takes minutes
 
 
 def blocks(page: Path, language: str) -> list[str]:
