@@ -54,6 +54,7 @@ py::typing::Dict<py::str, py::array> columns(const CaptureObject& self) {
   all["payload"] = column(c, c->payload);
   all["kind"] = column(c, c->kind);
   all["flags"] = column(c, c->flags);
+  if (!c->call_line.empty()) all["call_line"] = column(c, c->call_line);
   return all;
 }
 

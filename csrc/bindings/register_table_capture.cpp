@@ -90,6 +90,7 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   fill<uint32_t>(capture->payload, columns, "payload");
   fill<uint8_t>(capture->kind, columns, "kind");
   fill<uint8_t>(capture->flags, columns, "flags");
+  if (columns.contains("call_line")) fill<uint16_t>(capture->call_line, columns, "call_line");
   fill<uint64_t>(capture->payload_words, columns, "payload_words");
   fill<uint32_t>(capture->cross_thread_end_row, columns, "cross_thread_end_row");
   fill<uint32_t>(capture->cross_thread_end_track, columns, "cross_thread_end_track");

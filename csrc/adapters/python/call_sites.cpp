@@ -2,6 +2,7 @@
 // Sites of code objects: see call_sites.hpp.
 #include "adapters/python/call_sites.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -42,6 +43,8 @@ constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
 constexpr Site import_inner_site =
     make_site(SiteKind::range, category::python_call, RecordScope::FUNCTION, "<import>", "", "", 0);
 
+const CodeInfo unknown_code_info{nullptr, 0, CodeKind::plain};
+
 uint64_t g_call_generation = 0;
 Py_ssize_t g_readable_extra_index = PY_SSIZE_T_MAX;
 uint32_t g_max_call_depth = UINT32_MAX;
@@ -61,8 +64,10 @@ CodeFolders& folders() {
 PyObject* g_module_call = nullptr;  // code object, owned
 Py_ssize_t g_code_extra_index = -1;
 
-void free_code_info(void* info) {
-  delete static_cast<CodeInfo*>(info);
+void free_code_info(void* object) {
+  auto* info = static_cast<CodeInfo*>(object);
+  if (info != nullptr && info->lines != nullptr) std::free(info->lines - 1);
+  delete info;
 }
 
 bool begins_with(std::string_view text, std::string_view beginning) noexcept {
@@ -161,9 +166,6 @@ const Site* site_like(const Site& like, std::string_view name) noexcept {
   return session_site(use, like, name);
 }
 
-// The info returned when memory is exhausted: not recorded.
-const CodeInfo kLeftOut{nullptr, 0, CodeKind::plain};
-
 // Returns the info stored with a code object, of any generation; null if there is none.
 CodeInfo* stored_info_of_code(PyObject* code) {
   void* extra = nullptr;
@@ -248,10 +250,10 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
   if (info != nullptr && info->generation == g_call_generation) return info;
   if (info == nullptr) {
     info = new (std::nothrow) CodeInfo{};
-    if (info == nullptr) return &kLeftOut;
+    if (info == nullptr) return &unknown_code_info;
     if (!store_info(code, info)) {
       delete info;
-      return &kLeftOut;
+      return &unknown_code_info;
     }
   }
   std::string file, name;

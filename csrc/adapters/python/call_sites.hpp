@@ -72,7 +72,13 @@ struct CodeInfo {
   const Site* site;     // null: not recorded
   uint64_t generation;  // the value of g_call_generation for which `site` is valid
   CodeKind kind;
+  // Lines of the code's units from which calls were made, 0 for all others; null: from none so far
+  // (call_lines.hpp). Guarded by the GIL; always null without one.
+  mutable uint16_t* lines = nullptr;
 };
+
+// The info of code that is not known or whose calls are not recorded: no site, no lines.
+extern const CodeInfo unknown_code_info;
 
 // Generation of the current tracing; sites of earlier generations may have been freed. Incremented
 // by renew_call_sites(), and by set_module_call() if the code changes.

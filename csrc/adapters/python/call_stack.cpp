@@ -2,6 +2,8 @@
 // CallStack's uncommon cases, out of line: see call_stack.hpp.
 #include "adapters/python/call_stack.hpp"
 
+#include <utility>
+
 #include "adapters/python/stack_in_use.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -21,11 +23,13 @@ bool CallStack::grow() noexcept {
   return true;
 }
 
-void CallStack::begin_growing(const void* key, const Site* site) noexcept {
-  if (grow()) begin(key, site);
+void CallStack::begin_growing(const void* key, const Site* site, const CodeInfo* info,
+                              uintptr_t line) noexcept {
+  if (grow()) begin(key, site, info, line);
 }
 
-void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
+void CallStack::begin_cold(State* s, CallEntry* entry, uintptr_t line) noexcept {
+  const CodeInfo* info = std::exchange(entry->info, &unknown_code_info);
   entry->slot = nullptr;
   entry->begin = 0;
   ThreadBlock* block = thread_block();
@@ -42,9 +46,11 @@ void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
   // Neither callbacks nor perf counters: calls are far too many for either.
   Slot* slot = reserve(s, block, 1, category::python_call);
   if (slot == nullptr) return;
-  const uint64_t begin = stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(entry->site));
+  const uint64_t begin =
+      stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(entry->site) | line);
   entry->slot = slot;
   entry->begin = begin_to_keep(s, begin, false);
+  entry->info = info;
 }
 
 bool CallStack::end_cold(const void* key) noexcept {
@@ -77,12 +83,13 @@ bool CallStack::await_end(const void* key) noexcept {
   return false;
 }
 
-bool CallStack::add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept {
+bool CallStack::add_enclosing(const void* key, const Site* site, const CodeInfo* info,
+                              uint64_t begin) noexcept {
   if (top_ == limit_ && !grow()) {
     refused_ = 0;
     return false;
   }
-  *top_++ = CallEntry{key, nullptr, site == nullptr ? 0 : begin, site};
+  *top_++ = CallEntry{key, nullptr, site == nullptr ? 0 : begin, site, info};
   return true;
 }
 
@@ -119,6 +126,7 @@ void CallStack::end_all_enclosing() noexcept {
     --entry;
     if (entry->slot == nullptr && entry->begin != 0 && track_ != 0) end_enclosing(*entry, now);
     entry->begin = 0;
+    entry->info = &unknown_code_info;
   }
 }
 

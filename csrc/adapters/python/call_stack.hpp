@@ -22,6 +22,7 @@ struct CallEntry {
   Slot* slot;        // null: not recorded
   uint64_t begin;    // of a recorded call, and of one that was on the stack at the start; else 0
   const Site* site;  // null: not recorded
+  const CodeInfo* info;  // of the code object of a recorded call, else unknown_code_info
 };
 
 // Used by its own thread, and by others only while it cannot run Python (GIL).
@@ -36,6 +37,8 @@ class CallStack {
   size_t depth() const noexcept { return static_cast<size_t>(top_ - base_); }
   // The innermost call; only if not empty().
   CallEntry& innermost() const noexcept { return top_[-1]; }
+  // The call inside of `depth` others; below depth().
+  const CallEntry& at(size_t depth) const noexcept { return base_[depth]; }
   // Whether the innermost call is one of fastprof's own code.
   bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
   // Whether the innermost call was pushed by begin_marked() with the mark of imports.
@@ -47,21 +50,25 @@ class CallStack {
     if (!empty() && innermost().key == key) innermost().site = mark;
   }
 
-  // Pushes a call. It is recorded if a session requests calls and `site` is not null. Own thread.
+  // Pushes a call. It is recorded if a session requests calls and `site` is not null. line: of the
+  // caller (call_lines.hpp), in a slot's bits for it. Own thread.
   // The uncommon cases are tail calls, so that the common one saves no registers.
-  FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site) noexcept {
+  FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site,
+                                    const CodeInfo* info = &unknown_code_info,
+                                    uintptr_t line = 0) noexcept {
     if (FASTPROF_UNLIKELY(top_ == limit_)) {
-      begin_growing(key, site);
+      begin_growing(key, site, info, line);
       return;
     }
     CallEntry* entry = top_++;
     entry->key = key;
     entry->site = site;
     if (FASTPROF_LIKELY(site != nullptr)) {
+      entry->info = info;
       State* s = state();
       const uint32_t mask = load_relaxed(&s->mask);
       if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
-        begin_cold(s, entry);
+        begin_cold(s, entry, line);
         return;
       }
       ThreadBlock* block = static_thread_block();
@@ -69,16 +76,17 @@ class CallStack {
           (block->mask & category::python_call) != 0) {
         Slot* slot = reserve_here(block, 1);
         if (FASTPROF_UNLIKELY(slot == nullptr)) {
-          begin_cold(s, entry);  // takes a new chunk
+          begin_cold(s, entry, line);  // takes a new chunk
           return;
         }
         entry->slot = slot;
-        entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
+        entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site) | line);
         return;
       }
     }
     entry->slot = nullptr;
     entry->begin = 0;
+    entry->info = &unknown_code_info;
   }
 
   // Pops the innermost call with this key, and the calls inside it whose ends were not observed.
@@ -98,7 +106,8 @@ class CallStack {
   // Pushes a call that was on the stack when tracing began. `begin`: a stamp that no other call
   // has. Call before the thread's first begin(), outermost call first. Returns false without
   // memory.
-  bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;
+  bool add_enclosing(const void* key, const Site* site, const CodeInfo* info,
+                     uint64_t begin) noexcept;
 
   // Records the calls pushed by add_enclosing() that are still in progress, as ending now, and then
   // ignores them. track(): returns the id of the track of the stack's thread, 0 if unknown; called
@@ -127,8 +136,9 @@ class CallStack {
   bool has_enclosing() const noexcept;
   void end_all_enclosing() noexcept;
   bool grow() noexcept;
-  void begin_growing(const void* key, const Site* site) noexcept;
-  void begin_cold(State* s, CallEntry* entry) noexcept;
+  void begin_growing(const void* key, const Site* site, const CodeInfo* info,
+                     uintptr_t line) noexcept;
+  void begin_cold(State* s, CallEntry* entry, uintptr_t line) noexcept;
   bool end_cold(const void* key) noexcept;
   // end: in ticks; 0: now.
   void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;

@@ -59,7 +59,8 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
   return problems;
 }
 
-void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info) noexcept {
+void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info,
+                        CallingInstruction caller) noexcept {
   const bool installed = info->kind == CodeKind::counted_installed;
   const bool machinery = info->kind == CodeKind::import_machinery;
   if ((installed || machinery) && calls.is_in_own_code()) {
@@ -69,11 +70,12 @@ void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info) 
   } else {
     const bool recorded =
         info->site != nullptr && calls.depth() < g_max_call_depth && count_call(info->site);
-    calls.begin(code, recorded ? info->site : nullptr);
+    begin_at(calls, code, recorded ? info->site : nullptr, info, caller);
   }
 }
 
-void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name) noexcept {
+void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name,
+                  CallingInstruction caller) noexcept {
   if (calls.is_in_own_code()) {
     calls.begin_marked(code, &own_call_site);
     return;
@@ -84,22 +86,23 @@ void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObje
     if (calls.depth() >= g_max_call_depth) site = nullptr;
   }
   if (!call_filter().sum_frequent) {
-    calls.begin(code, site);
+    begin_at(calls, code, site, info, caller);
     return;
   }
-  calls.begin(code, site != nullptr && count_call(site) ? site : nullptr);
+  begin_at(calls, code, site != nullptr && count_call(site) ? site : nullptr, info, caller);
   // Its end ends this one, too: what the function itself calls is not recorded.
   calls.begin_marked(&import_inner_site, &import_inner_site);
 }
 
-void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site) noexcept {
+void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site,
+                          CallingInstruction caller) noexcept {
   if (calls.is_in_import()) {  // such as exec(), which runs a module's code
     calls.begin_marked(method, &import_inner_site);
     return;
   }
   const bool recorded = site != nullptr && site != &own_call_site && !calls.is_in_own_code() &&
                         calls.depth() < g_max_call_depth && count_call(site);
-  calls.begin(method, recorded ? site : nullptr);
+  begin_at(calls, method, recorded ? site : nullptr, &unknown_code_info, caller);
 }
 
 void look_for_modules() {
@@ -134,9 +137,9 @@ void add_frames_of(PyThreadState* thread, CallStack& calls) {
   for (uint32_t i = count; i-- > 0;) {
     PyObject* code = frames[i].code;
     const Site* site = enclosing_site_of(code);
-    if (!calls.add_enclosing(code, site, begin++)) return;
-    const CodeInfo* info = known_info_of_code(code);
-    if (info != nullptr && info->kind == CodeKind::own) calls.innermost().site = &own_call_site;
+    const CodeInfo* info = make_code_info(code, nullptr);
+    if (!calls.add_enclosing(code, site, info, begin++)) return;
+    if (info->kind == CodeKind::own) calls.innermost().site = &own_call_site;
   }
 }
 

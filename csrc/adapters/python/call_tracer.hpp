@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "adapters/python/call_lines.hpp"
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/call_stack.hpp"
 #include "adapters/python/module_calls.hpp"
@@ -63,17 +64,20 @@ void add_frames_of(PyThreadState* thread, CallStack& calls);
 void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept;
 
 // Begins a call with CallFilter::sum_frequent. info: of a kind from CodeKind::counted on.
-void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info) noexcept;
+void begin_counted_call(CallStack& calls, PyObject* code, const CodeInfo* info,
+                        CallingInstruction caller) noexcept;
 // Begins the call of importlib that imports a module. name: its first argument.
-void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name) noexcept;
+void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObject* name,
+                  CallingInstruction caller) noexcept;
 // Begins the call of a function written in C with CallFilter::sum_frequent. site: null if unknown.
-void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site) noexcept;
+void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Site* site,
+                          CallingInstruction caller) noexcept;
 
 // The uncommon cases of begin_python_call(): the first call of a function, calls of torch.nn.Module
 // objects, calls in fastprof's own code, and what that calls of the standard library.
 template <class Globals, class FirstArgument>
-FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals globals,
-                                   FirstArgument first_argument) noexcept {
+FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, CallingInstruction caller,
+                                   Globals globals, FirstArgument first_argument) noexcept {
   const StackInUse in_use;
   const CodeInfo* info = make_code_info(code, globals());
   const Site* site = info->site;
@@ -82,11 +86,11 @@ FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals glo
     return;
   }
   if (info->kind == CodeKind::import) {
-    begin_import(calls, code, info, first_argument());
+    begin_import(calls, code, info, first_argument(), caller);
     return;
   }
   if (info->kind >= CodeKind::counted) {
-    begin_counted_call(calls, code, info);
+    begin_counted_call(calls, code, info, caller);
     return;
   }
   PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
@@ -96,53 +100,57 @@ FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals glo
   }
   const Site* site_of_it = module == nullptr ? nullptr : site_of_module(module);
   if (site_of_it != nullptr) site = site_of_it;
-  calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : site);
+  begin_at(calls, code, calls.depth() >= g_max_call_depth ? nullptr : site, info, caller);
 }
 
-// Begins the call of a Python function. globals(), first_argument(): of its frame; null if unknown.
-template <class Globals, class FirstArgument>
-FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Globals globals,
+// Begins the call of a Python function. caller(): the CallingInstruction. globals(),
+// first_argument(): of its frame; null if unknown.
+template <class Caller, class Globals, class FirstArgument>
+FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Caller caller,
+                                              Globals globals,
                                               FirstArgument first_argument) noexcept {
   const CodeInfo* info = known_info_of_code(code);
   const bool known =
       info != nullptr && (info->kind == CodeKind::plain ||
                           (info->kind == CodeKind::library && !calls.is_in_own_code()));
   if (FASTPROF_LIKELY(known))
-    calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : info->site);
+    begin_at(calls, code, calls.depth() >= g_max_call_depth ? nullptr : info->site, info, caller());
   else if (info != nullptr && info->kind >= CodeKind::counted)
-    begin_counted_call(calls, code, info);
+    begin_counted_call(calls, code, info, caller());
   else
-    begin_rare_call(calls, code, globals, first_argument);
+    begin_rare_call(calls, code, caller(), globals, first_argument);
 }
 
 // begin_c_call() for a function that is not in the cache.
 template <class Function>
 FASTPROF_COLD void begin_new_c_call(CallStack& calls, const PyMethodDef* method,
-                                    Function function) noexcept {
+                                    CallingInstruction caller, Function function) noexcept {
   const Site* site = site_of_c_function(function());
-  calls.begin(method, site == &own_call_site ? nullptr : site);
+  begin_at(calls, method, site == &own_call_site ? nullptr : site, &unknown_code_info, caller);
 }
 
-// Begins the call of a function written in C. function(): its CFunction.
-template <class Function>
-FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* method,
+// Begins the call of a function written in C. caller(): the CallingInstruction. function(): its
+// CFunction.
+template <class Caller, class Function>
+FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* method, Caller caller,
                                          Function function) noexcept {
   const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth || calls.is_in_own_code();
   const Site* site = nullptr;
   if (FASTPROF_UNLIKELY(hidden && g_count_c_calls)) {
     site = recent_site_of(method);
-    begin_counted_c_call(calls, method, site != nullptr ? site : site_of_c_function(function()));
+    begin_counted_c_call(calls, method, site != nullptr ? site : site_of_c_function(function()),
+                         caller());
     return;
   }
   if (FASTPROF_LIKELY(!hidden)) {
     site = recent_site_of(method);
     if (FASTPROF_UNLIKELY(site == nullptr)) {
-      begin_new_c_call(calls, method, function);
+      begin_new_c_call(calls, method, caller(), function);
       return;
     }
     if (FASTPROF_UNLIKELY(site == &own_call_site)) site = nullptr;
   }
-  calls.begin(method, site);
+  begin_at(calls, method, site, &unknown_code_info, caller());
 }
 
 }  // namespace python_adapter

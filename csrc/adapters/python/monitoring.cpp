@@ -135,13 +135,31 @@ void for_each_traceable_thread(Visit&& visit) {
 
 // ---- callbacks ---------------------------------------------------------------------------------
 
+#if FASTPROF_INTERNAL_FRAMES
+_PyInterpreterFrame* innermost_frame_of(PyThreadState* thread) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return thread->current_frame;
+#else
+  return thread->cframe->current_frame;
+#endif
+}
+#endif
+
+// What called the function whose start a callback reports. Unknown where frames are objects, which
+// would cost more than the record.
+CallingInstruction caller_on(PyThreadState* thread) noexcept {
+#if FASTPROF_INTERNAL_FRAMES
+  const _PyInterpreterFrame* frame = innermost_frame_of(thread);
+  return instruction_of(frame == nullptr ? nullptr : frame->previous);
+#else
+  (void)thread;
+  return {nullptr, 0};
+#endif
+}
+
 PyObject* first_argument_on(PyThreadState* thread) noexcept {
 #if FASTPROF_INTERNAL_FRAMES
-#if PY_VERSION_HEX >= 0x030D0000
-  _PyInterpreterFrame* frame = thread->current_frame;
-#else
-  _PyInterpreterFrame* frame = thread->cframe->current_frame;
-#endif
+  _PyInterpreterFrame* frame = innermost_frame_of(thread);
   return frame == nullptr ? nullptr : frame->localsplus[0];
 #else
   // A borrowed reference: the frame holds the argument.
@@ -159,7 +177,7 @@ PyObject* on_start(PyObject*, PyObject* const* args, size_t, PyObject*) {
   const HookInUse in_use;
   if (CallStack* calls = own_stack())
     begin_python_call(
-        *calls, args[0], [] { return PyEval_GetGlobals(); },
+        *calls, args[0], [] { return caller_on(own_thread()); }, [] { return PyEval_GetGlobals(); },
         [] { return first_argument_on(own_thread()); });
   Py_RETURN_NONE;
 }
@@ -186,10 +204,15 @@ FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject
 __attribute__((noinline)) PyObject* on_c_call(PyObject* const* args, const PyMethodDef* method) {
   const HookInUse in_use;
   if (CallStack* calls = own_stack())
-    begin_c_call(*calls, method, [args, method] {
-      return PyCFunction_Check(args[2]) ? c_function_of(args[2])
-                                        : CFunction{method, args[3], nullptr};
-    });
+    begin_c_call(
+        *calls, method,
+        [args] {
+          return CallingInstruction{args[0], PyLong_AsLong(args[1]) / 2};
+        },
+        [args, method] {
+          return PyCFunction_Check(args[2]) ? c_function_of(args[2])
+                                            : CFunction{method, args[3], nullptr};
+        });
   Py_RETURN_NONE;
 }
 
@@ -340,7 +363,8 @@ std::string install_hooks() {
   long events = 0;
   bool done = true;
   for (const EventCallback& one : kCallbacks)
-    if (g_c_calls || g_count_c_calls || !one.of_c) done = done && register_callback(module, tool, one, true, events);
+    if (g_c_calls || g_count_c_calls || !one.of_c)
+      done = done && register_callback(module, tool, one, true, events);
   done = done && call_method(module, "set_events", "il", tool, events);
   Py_DECREF(module);
   if (!done) {

@@ -68,6 +68,12 @@ PyObject* code_of(PyFrameObject* frame) noexcept {
 PyObject* globals_of(PyFrameObject* frame) noexcept {
   return frame->f_frame->f_globals;
 }
+CallingInstruction caller_of(PyFrameObject* frame) noexcept {
+  return instruction_of(frame->f_frame->previous);
+}
+CallingInstruction calling(PyFrameObject* frame) noexcept {
+  return instruction_of(frame->f_frame);
+}
 PyObject* first_argument_of(PyFrameObject* frame) noexcept {
   return frame->f_frame->f_code->co_argcount > 0 ? frame->f_frame->localsplus[0] : nullptr;
 }
@@ -77,6 +83,13 @@ PyObject* code_of(PyFrameObject* frame) noexcept {
 }
 PyObject* globals_of(PyFrameObject* frame) noexcept {
   return frame->f_globals;
+}
+CallingInstruction calling(PyFrameObject* frame) noexcept {
+  if (frame == nullptr) return {nullptr, 0};
+  return {reinterpret_cast<PyObject*>(frame->f_code), frame->f_lasti};
+}
+CallingInstruction caller_of(PyFrameObject* frame) noexcept {
+  return calling(frame->f_back);
 }
 PyObject* first_argument_of(PyFrameObject* frame) noexcept {
   return frame->f_code->co_argcount > 0 ? frame->f_localsplus[0] : nullptr;
@@ -169,8 +182,8 @@ CallStack& calls_of(PyObject* self) noexcept {
 
 __attribute__((noinline)) int on_call(PyObject* self, PyFrameObject* frame) {
   begin_python_call(
-      calls_of(self), code_of(frame), [frame] { return globals_of(frame); },
-      [frame] { return first_argument_of(frame); });
+      calls_of(self), code_of(frame), [frame] { return caller_of(frame); },
+      [frame] { return globals_of(frame); }, [frame] { return first_argument_of(frame); });
   return 0;
 }
 
@@ -184,10 +197,11 @@ __attribute__((noinline)) int on_return(PyObject* self, PyFrameObject* frame) {
   return 0;
 }
 
-__attribute__((noinline)) int on_c_call(PyObject* self, PyObject* function) {
+__attribute__((noinline)) int on_c_call(PyObject* self, PyFrameObject* frame, PyObject* function) {
   if (is_c_function(function))
-    begin_c_call(calls_of(self), c_function_of(function).method,
-                 [function] { return c_function_of(function); });
+    begin_c_call(
+        calls_of(self), c_function_of(function).method, [frame] { return calling(frame); },
+        [function] { return c_function_of(function); });
   return 0;
 }
 
@@ -213,7 +227,7 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument)
     case PyTrace_RETURN:
       return on_return(self, frame);
     case PyTrace_C_CALL:
-      return on_c_call(self, argument);
+      return on_c_call(self, frame, argument);
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION:
       return on_c_return(self, argument);

@@ -86,7 +86,8 @@ def _place(rows: NamedRows, begin: int, stop: int, owner: int) -> tuple[str, str
     if call is None:
         return names[at], by, row
     file, line, function = call[1], int(call[2]), call[3]
-    return f"{file}:{_call_line(file, line, by)} in {function}()", by, row
+    called_at = int(rows.tree.column("call_line")[calls[at + 1]]) if by else 0
+    return f"{file}:{called_at or _call_line(file, line, by)} in {function}()", by, row
 
 
 @lru_cache(maxsize=256)

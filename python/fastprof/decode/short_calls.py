@@ -50,9 +50,13 @@ def fold_short_calls(table: EventTable, min_duration_ns: int) -> EventTable:
     site[first] = len(table.sites)
     payload = table.column("payload").copy()
     payload[first] = NO_PAYLOAD
+    columns = {"end_ns": end_ns, "site": site.astype(np.uint32), "payload": payload}
+    if table.has("call_line"):  # a run is of calls from several lines
+        columns["call_line"] = table.column("call_line").copy()
+        columns["call_line"][first] = 0
     made = Site(SHORTER_CALLS, category="python_function", mask=Category.PYTHON_CALL.value)
     folded = table.with_columns(
-        {"end_ns": end_ns, "site": site.astype(np.uint32), "payload": payload},
+        columns,
         coded={"metadata_json": _counts(table, first, calls)},
         sites=SiteTable.from_sites([*table.sites, made]),
     )

@@ -149,6 +149,7 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
             "payload": payload,
             "kind": table.column("kind")[order],
             "flags": flags,
+            **({"call_line": table.column("call_line")[order]} if table.has("call_line") else {}),
             "payload_words": words,
             "cross_thread_end_row": crossed,
             "cross_thread_end_track": end_track[crossed],

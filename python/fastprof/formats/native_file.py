@@ -49,6 +49,7 @@ ALIGNMENT = 64
 DTYPES = (
     "bool",
     "uint8",
+    "uint16",
     "int16",
     "int32",
     "uint32",

@@ -60,6 +60,7 @@ NUMBERS = (
     ("Python id", "python_id", -1),
     ("Python parent id", "python_parent_id", -1),
     ("Python module id", "python_module_id", -1),
+    ("Call line", "call_line", 0),
 )
 LISTS = (
     ("Input Dims", "input_shapes"),
@@ -83,6 +84,9 @@ _FLAGS = (
     ("enclosing", int(EventFlag.ENCLOSING)),
 )
 _INT32 = 1 << 31
+_NO_LINE = (
+    0xFFFF  # what a line must be below to be kept (csrc/include/fastprof/recorder/state/site.hpp)
+)
 _FRAMES = re.compile(r";\n?|\n")  # separator of a stack's frames
 # Args of text that become columns: name, column, function from the text to the column's value.
 TEXTS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
@@ -106,6 +110,8 @@ def keeps_number(column: str, number: Any) -> Any:
     """Return whether an arg's number is a valid value of its column; `number` may be an array."""
     if column == "node_id":
         return (number >= -_INT32) & (number < _INT32)
+    if column == "call_line":
+        return (number > 0) & (number < _NO_LINE)
     # Kineto numbers threads from 1 and writes 0 for "no forward thread".
     return number != 0 if column == "fwd_thread" else number == number
 

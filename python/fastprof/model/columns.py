@@ -122,6 +122,7 @@ _SPECS = (
     ColumnSpec("python_id", "int64", -1, "number of a Python call, -1 for other rows"),
     ColumnSpec("python_parent_id", "int64", -1, "python_id of the caller, -1 for none"),
     ColumnSpec("python_module_id", "int64", -1, "number of the nn.Module called, -1 for none"),
+    ColumnSpec("call_line", "uint16", 0, "line of the caller at which a call was made; 0: unknown"),
 )
 COLUMNS: dict[str, ColumnSpec] = {spec.name: spec for spec in _SPECS}
 

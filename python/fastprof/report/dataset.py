@@ -88,6 +88,8 @@ def make_dataset(
     with Packer() as pack:
         _add_times(pack, rows, site_numbers)
         _add_thread_time(pack, rows, lanes)
+        if table.has("call_line"):
+            pack.block("call_lines").integers("line", rows.column("call_line"))
         add_columns(pack, rows)
         stacks = add_stacks(pack, rows, strings, kept_notes)
         values = add_values(pack, rows, kept_notes)

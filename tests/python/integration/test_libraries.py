@@ -257,7 +257,7 @@ def test_the_leader_stays(folder: Path) -> None:
 
 
 def test_a_library_of_another_abi_is_named_and_harmless(folder: Path) -> None:
-    stranger = library(folder, "future", "-DFASTPROF_ABI_MAJOR=2", file="libfuture.so")
+    stranger = library(folder, "future", "-DFASTPROF_ABI_MAJOR=3", file="libfuture.so")
     lines = steps(
         program(folder),
         "open x {x} start s open a {a} work x 5 work a 1 others stop s close x own 1",

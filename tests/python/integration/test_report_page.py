@@ -6,6 +6,8 @@ Screenshots are kept in build/report_screenshots.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -396,3 +398,52 @@ def test_the_mouse_moves_the_timeline(page: Page) -> None:
     )
     page.click(box["left"] + gutter + 0.8 * across, box["top"] + y_of, count=2)
     assert page.run("fastprof.parts.state.state.row") == row
+
+
+def test_a_line_has_the_time_of_the_calls_made_from_it(browser: Chromium, tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text(
+        "import json\n"
+        "import time\n"
+        "\n"
+        "def again(n):\n"
+        "    time.sleep(0.05)\n"
+        "    return n and again(n - 1)\n"
+        "\n"
+        "def work():\n"
+        "    for _ in range(3):\n"
+        "        json.dumps([1, 2, 3], indent=1)\n"
+        "    again(3)\n"
+        "    time.sleep(0.3)\n"
+        "\n"
+        "work()\n"
+    )
+    command = [sys.executable, "-m", "fastprof", "run", "--html", "-o", "t.fastprof", script]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300, capture_output=True)
+    table = fastprof.load(tmp_path / "t.fastprof")
+    ns: dict[str, list[int]] = {}
+    for row, length in enumerate(table.duration_ns.tolist()):
+        ns.setdefault(table.name(row), []).append(length)
+    sleeps = ns["<built-in function sleep>"]
+    page = browser.open(next(tmp_path.glob("*.html")))
+    page.view("source")
+    page.run("fastprof.parts.source.update()")
+    lines = dict(
+        page.run(
+            f"[...fastprof.parts.source.files().get({str(script)!r}).lines].map("
+            "([line, of]) => [line, [of.self, of.total]])"
+        )
+    )
+    assert lines[12] == [max(sleeps), max(sleeps)]
+    assert lines[5] == [sum(sleeps) - max(sleeps)] * 2  # four calls, at four depths
+    recursive = sorted(ns[f"{script}(4): again"])
+    assert lines[11] == [0, recursive[-1]]
+    assert lines[6] == [0, recursive[-2]]  # the calls inside of the outermost are part of it
+    assert lines[14] == [0, ns[f"{script}(8): work"][0]]
+    for definition in (1, 4, 8):  # what the functions themselves did
+        assert lines[definition][0] == lines[definition][1] < 50_000_000
+    assert page.run("document.querySelector('.file.chosen').title") == str(script)
+    assert "work()" in page.run("document.querySelector('.lines').innerText")
+    page.screenshot(SCREENSHOTS / "source_lines.png")
+    assert page.errors == []
+    page.close()

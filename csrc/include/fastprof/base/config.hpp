@@ -13,7 +13,7 @@
 // Version of the ABI that annotated libraries of one process share; recorder/state/abi_minor.hpp
 // says what a minor may add. Only tests that mix versions override it.
 #ifndef FASTPROF_ABI_MAJOR
-#define FASTPROF_ABI_MAJOR 1
+#define FASTPROF_ABI_MAJOR 2
 #endif
 #ifndef FASTPROF_ABI_MINOR
 #define FASTPROF_ABI_MINOR 4

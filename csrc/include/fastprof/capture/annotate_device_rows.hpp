@@ -170,6 +170,7 @@ class Annotator {
     open_up(capture_.payload);
     open_up(capture_.kind);
     open_up(capture_.flags);
+    if (!capture_.call_line.empty()) open_up(capture_.call_line);
     std::vector<DeviceLink> links;
     links.reserve(capture_.device_links.size() + count);
     size_t next = 0;
@@ -184,6 +185,7 @@ class Annotator {
       capture_.payload[row] = kNoPayload;
       capture_.kind[row] = EventKind::range;
       capture_.flags[row] = event_flag::finished;
+      if (!capture_.call_line.empty()) capture_.call_line[row] = 0;
       links.push_back({static_cast<uint32_t>(row), -1, annotation.range, 0});
     };
     for (DeviceLink link : capture_.device_links) {

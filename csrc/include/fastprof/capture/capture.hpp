@@ -30,6 +30,8 @@ constexpr uint8_t clock_discontinuity = 4;  // the clock jumped between begin an
 constexpr uint8_t clamped = 8;              // end < begin: the duration was set to 0 ns
 constexpr uint8_t enclosing = 16;  // begun before the session; present because of include_open
 constexpr uint8_t detail = 32;     // the payload has a DetailHeader after the argument words
+// Until assemble() has made the column of it: the row's `payload` is its call_line. In no capture.
+constexpr uint8_t call_line = 64;
 }  // namespace event_flag
 
 constexpr uint32_t kNoPayload = 0xFFFFFFFFu;
@@ -135,6 +137,9 @@ struct Capture {
   Column<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
   Column<EventKind> kind;
   Column<uint8_t> flags;
+  // Of Python calls: line of the calling code at which it was made, 0 if unknown; at most 65534.
+  // The code is that of the innermost call of a Python function around it. Empty if no row has one.
+  Column<uint16_t> call_line;
 
   Column<uint64_t> payload_words;
   std::vector<std::string> strings;

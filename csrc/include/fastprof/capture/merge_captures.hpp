@@ -164,6 +164,9 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
   all.kind.reserve(rows);
   all.flags.reserve(rows);
   all.payload_words.reserve(words);
+  const bool has_lines = std::any_of(parts.begin(), parts.end(), [](const CapturePart& part) {
+    return !part.capture->call_line.empty();
+  });
   std::unordered_map<std::string, uint32_t> known_sites;
   merging::FlowNumbers flows(parts);
   uint64_t next_track_id = 0;
@@ -227,6 +230,7 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
       all.parent.push_back(from.parent[row] < 0 ? kNoParent : from.parent[row] + row_offset);
       all.kind.push_back(from.kind[row]);
       all.flags.push_back(flags);
+      if (has_lines) all.call_line.push_back(from.call_line.empty() ? 0 : from.call_line[row]);
       const uint32_t payload = from.payload[row];
       all.payload.push_back(payload == kNoPayload ? kNoPayload : payload + word_offset);
       if (payload == kNoPayload) continue;

@@ -43,7 +43,8 @@ inline void validate_capture(const Capture& capture) {
   if (capture.end_ns.size() != rows || capture.site.size() != rows ||
       capture.track.size() != rows || capture.parent.size() != rows ||
       capture.payload.size() != rows || capture.kind.size() != rows ||
-      capture.flags.size() != rows) {
+      capture.flags.size() != rows ||
+      (!capture.call_line.empty() && capture.call_line.size() != rows)) {
     raise<ValueError>("the columns of a capture must have one length");
   }
   if (rows > static_cast<size_t>(INT32_MAX)) raise<ValueError>("a capture has at most 2^31-1 rows");

@@ -76,6 +76,10 @@ class ChromeArgs {
     if (inside.sequence_nr >= 0)
       write_node(inside.sequence_nr, static_cast<int64_t>(inside.forward_thread));
     if (is_call(row)) write_call(row);
+    if (!capture_.call_line.empty() && capture_.call_line[row] != 0) {
+      member(",\"Call line\":");
+      write_int(capture_.call_line[row]);
+    }
     if (device != nullptr) {  // gets the id of the range that launched it, and no "Ev Idx"
       if (device->range >= 0) {
         member(",\"External id\":");
@@ -224,7 +228,7 @@ class ChromeArgs {
         "External id",      "Ev Idx",          "Node id",          "Overload name",
         "C++ stack",        "Call stack",      "Module Hierarchy", "counted_fraction",
         "counters",         "Input Dims",      "Input Strides",    "Input type",
-        "Concrete Inputs",  "metadata_json"};
+        "Concrete Inputs",  "metadata_json",   "Call line"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;

@@ -34,6 +34,7 @@ class PerfettoArgs {
                              "clock_discontinuity",
                              "clamped",
                              "enclosing",
+                             "Call line",
                              "Sequence number",
                              "Fwd thread id",
                              "Record function id",
@@ -98,6 +99,8 @@ class PerfettoArgs {
       add_bool(event, "clock_discontinuity", true);
     if ((flags & event_flag::clamped) != 0) add_bool(event, "clamped", true);
     if ((flags & event_flag::enclosing) != 0) add_bool(event, "enclosing", true);
+    if (!capture_.call_line.empty() && capture_.call_line[row] != 0)
+      add_int(event, "Call line", capture_.call_line[row]);
     if (inside.sequence_nr >= 0) {
       add_int(event, "Sequence number", inside.sequence_nr);
       add_int(event, "Fwd thread id", static_cast<int64_t>(inside.forward_thread));

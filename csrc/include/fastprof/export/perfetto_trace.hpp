@@ -109,8 +109,9 @@ class PerfettoTraceWriter {
     using namespace perfetto;
     const uint32_t site = capture_.site[row];
     const EventKind kind = capture_.kind[row];
-    const bool plain =
-        capture_.payload[row] == kNoPayload && capture_.flags[row] == event_flag::finished;
+    const bool plain = capture_.payload[row] == kNoPayload &&
+                       capture_.flags[row] == event_flag::finished &&
+                       (capture_.call_line.empty() || capture_.call_line[row] == 0);
     switch (kind) {
       case EventKind::range:
       case EventKind::async_range:

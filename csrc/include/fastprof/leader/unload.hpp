@@ -50,7 +50,7 @@ inline void rewrite_chunk(State* s, const Span& span, CopiedSites& copies, Chunk
     const Site* site = site_of(word);
     if (span.holds(site)) {
       site = copies.copy(s, span, site);
-      store_relaxed(&slot->site, site_word(site, tag_of(word)));
+      store_relaxed(&slot->site, with_site(word, site));
     }
     if (tag_of(word) == RecordTag::slot || tag_of(word) == RecordTag::detailed) {
       auto* words = reinterpret_cast<uint64_t*>(slot + 1);

@@ -85,6 +85,12 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     const int64_t start_ns = clock.to_ns(begin);
     int64_t end_ns = end == begin ? start_ns : clock.to_ns(end);
     if (finished) flags |= event_flag::finished;
+    if ((flags & event_flag::call_line) != 0) {
+      if (FASTPROF_UNLIKELY(capture.call_line.size() < size)) capture.call_line.resize(size, 0);
+      capture.call_line[row] = static_cast<uint16_t>(capture.payload[row]);
+      capture.payload[row] = kNoPayload;
+      flags = static_cast<uint8_t>(flags & ~event_flag::call_line);
+    }
     if (FASTPROF_UNLIKELY(clock.discontinuous(begin, end)))
       flags |= event_flag::clock_discontinuity;
     if (FASTPROF_UNLIKELY(end_ns < start_ns)) {
@@ -181,6 +187,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
     capture.cross_thread_end_track.push_back(at->second);
   }
 
+  if (!capture.call_line.empty()) capture.call_line.resize(capture.size(), 0);
   capture.payload_words = std::move(drained.payload_words);
   capture.sites = std::move(drained.table.sites);
   capture.strings = std::move(drained.table.strings);

@@ -181,7 +181,7 @@ class Drain {
       const RecordTag tag = tag_of(word);
       const uint32_t units = record_units(slot);
       if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
-        open += add_range(writer, slot, site);
+        open += add_range(writer, slot, site, call_line_of(word));
       } else {
         if (FASTPROF_UNLIKELY(units_ahead_ != 0)) reserve_words();
         add_other(writer, slot, site, tag);
@@ -245,14 +245,19 @@ class Drain {
   }
 
   // Adds a row for a plain range. Returns 1 if the range is open, else 0.
-  size_t add_range(RowWriter& rows, const Slot* slot, const Site* site) {
+  size_t add_range(RowWriter& rows, const Slot* slot, const Site* site, uint32_t call_line) {
     const uint64_t begin = load_relaxed(&slot->begin);
     uint64_t end = load_acquire(&slot->end);
     uint8_t flags = 0;
+    uint32_t payload = kNoPayload;
+    if (call_line != 0) {
+      flags = event_flag::call_line;
+      payload = call_line;
+    }
     if (end < begin) end = 0;
     const size_t open = end == 0 ? 1 : 0;
     if (in_session(begin, end, site, flags))
-      rows.add(begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
+      rows.add(begin, end, rows_.table.index_of(site), EventKind::range, payload, flags);
     return open;
   }
 

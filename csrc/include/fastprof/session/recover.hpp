@@ -146,7 +146,7 @@ class RecordRepair {
   // Returns the record's units, or 0 if it cannot be read. `room`: units to the end of the chunk.
   uint32_t repair_record(Slot* slot, size_t room) {
     const auto tag = tag_of(slot->site);
-    const Site* site = site_at(slot->site & ~kTagMask);
+    const Site* site = site_at(slot->site & kSiteMask);
     if (site == nullptr || tag > RecordTag::detailed || !accept_stamp(slot->begin)) return 0;
     auto* words = reinterpret_cast<uint64_t*>(slot + 1);
     uint32_t units = 2;
@@ -171,7 +171,7 @@ class RecordRepair {
       // {stamp, begin, site} + {origin track, ending track, end}
       if (units > room || !accept_stamp(slot->end) || !accept_stamp(words[2])) return 0;
     }
-    slot->site = site_word(site, tag);
+    slot->site = with_site(slot->site, site);
     return units;
   }
 

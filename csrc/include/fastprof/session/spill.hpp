@@ -153,8 +153,8 @@ class SpillFile {
     const uint64_t open_ticks = run.chunk->open_ticks;
     for (size_t i = 0; i < units && buffer_[i].begin >= open_ticks;) {
       const uint32_t size = record_units(&buffer_[i]);
-      buffer_[i].site =
-          site_word(sites_.copy_of(site_of(buffer_[i].site)), tag_of(buffer_[i].site));
+      const uintptr_t word = buffer_[i].site;
+      buffer_[i].site = with_site(word, sites_.copy_of(site_of(word)));
       i += size;
     }
     const char* bytes = reinterpret_cast<const char*>(buffer_.data());

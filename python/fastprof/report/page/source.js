@@ -41,7 +41,7 @@ R.source = (() => {
       files = found;
     }
     const known = /** @type {Map<string, any>} */ (files);
-    const sorted = [...known.values()].sort((a, b) => ownOf(b) - ownOf(a));
+    const sorted = [...known.values()].sort((a, b) => Number(b.own) - Number(a.own) || ownOf(b) - ownOf(a));
     if (!known.has(current.file) && !(current.file in texts)) current = { file: sorted.length ? sorted[0].file : "", line: 0 };
     const whole = sorted.reduce((sum, file) => sum + ownOf(file), 0) || 1;
     R.base.fill(list, ...sorted.slice(0, 400).map((file) => el("button", {

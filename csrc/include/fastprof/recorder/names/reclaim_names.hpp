@@ -103,7 +103,7 @@ inline void rewrite_chunk(State* s, const Store& gone, Chunk* chunk, const Slot*
       if ((site->flags & site_flag::reclaimable) != 0) {
         const Site* moved = move_site(s, gone, site);
         store_relaxed(&slot->site,
-                      site_word(moved != nullptr ? moved : &unread_site(site->arg_units), tag));
+                      with_site(word, moved != nullptr ? moved : &unread_site(site->arg_units)));
       }
     } else {
       clear_record(slot, site, tag);

@@ -46,7 +46,7 @@ constexpr uint32_t end_only = 2;
 
 // One site: constant-initialised in the static storage of the annotated library, or interned
 // (intern.hpp). Its address is its identity; the four low bits are free for RecordTag, the 16 high
-// bits are 0.
+// bits, which are 0, for the line of a call.
 struct alignas(16) Site {
   uint32_t mask;  // category bits
   SiteKind kind;
@@ -77,6 +77,11 @@ enum class RecordTag : uintptr_t {
 };
 
 constexpr uintptr_t kTagMask = 15;
+// The rest of the word is the site's address, and in the high 16 bits of a call that was made in
+// Python code the line of that code; 0 and kNoCallLine: unknown.
+constexpr unsigned kCallLineShift = 48;
+constexpr uint32_t kNoCallLine = 0xFFFF;
+constexpr uintptr_t kSiteMask = ((uintptr_t{1} << kCallLineShift) - 1) & ~kTagMask;
 
 // First word of the variable part of a detailed record. `words` words follow it (padded with 0 to
 // whole units): a sequence of blocks, each a DetailBlock word and block.count words.

@@ -53,13 +53,23 @@ struct Unit {
 static_assert(sizeof(Unit) == sizeof(Slot), "units and slots tile a chunk");
 
 FASTPROF_ALWAYS_INLINE const Site* site_of(uintptr_t word) noexcept {
-  return reinterpret_cast<const Site*>(word & ~kTagMask);
+  return reinterpret_cast<const Site*>(word & kSiteMask);
 }
 FASTPROF_ALWAYS_INLINE RecordTag tag_of(uintptr_t word) noexcept {
   return static_cast<RecordTag>(word & kTagMask);
 }
 FASTPROF_ALWAYS_INLINE uintptr_t site_word(const Site* site, RecordTag tag) noexcept {
   return reinterpret_cast<uintptr_t>(site) | static_cast<uintptr_t>(tag);
+}
+
+// The line of the code that made a call; 0: unknown.
+FASTPROF_ALWAYS_INLINE uint32_t call_line_of(uintptr_t word) noexcept {
+  const auto line = static_cast<uint32_t>(word >> kCallLineShift);
+  return line == kNoCallLine ? 0 : line;
+}
+// The same word with another site.
+FASTPROF_ALWAYS_INLINE uintptr_t with_site(uintptr_t word, const Site* site) noexcept {
+  return reinterpret_cast<uintptr_t>(site) | (word & ~kSiteMask);
 }
 
 // Units that a record occupies, its slot included. The begin of a detailed record must be valid:
