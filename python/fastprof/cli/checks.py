@@ -235,15 +235,11 @@ def _huge_pages() -> Finding:
 
 def _gpus() -> Iterator[Finding]:
     """Report for each kind of device whether one is present and whether this build records it."""
-    nvidia = _read("/proc/driver/nvidia/version").splitlines()
-    here = {
-        "CUDA": nvidia[0] if nvidia else "" if not Path("/dev/nvidiactl").exists() else "a device",
-        "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
-    }
     try:
         from fastprof.record.activities import ProfilerActivity
         from fastprof.record.availability import missing_reason
         from fastprof.record.devices import refused, registered
+        from fastprof.record.rocm import has_amd_driver, is_rocm
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is refused is reported below
@@ -251,6 +247,14 @@ def _gpus() -> Iterator[Finding]:
     except Exception as error:
         yield Finding("activities", False, str(error))
         return
+    nvidia = _read("/proc/driver/nvidia/version").splitlines()
+    cuda = nvidia[0] if nvidia else "a device" if Path("/dev/nvidiactl").exists() else ""
+    if is_rocm() or (has_amd_driver() and not cuda):
+        cuda = "AMD's driver (/dev/kfd)" if has_amd_driver() else ""
+    here = {
+        "CUDA": cuda,
+        "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
+    }
     for activity in ProfilerActivity:
         reason = missing_reason(activity)
         device = here.get(activity.name, "")

@@ -7,6 +7,7 @@ from fastprof.record.activities import ProfilerActivity
 from fastprof.record.cuda import cuda_problem
 from fastprof.record.devices import registered
 from fastprof.record.metal_problem import metal_problem
+from fastprof.record.rocm import is_rocm, rocm_problem
 
 __all__ = ["missing_reason", "supported_activities"]
 
@@ -21,7 +22,7 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
     if activity is ProfilerActivity.CPU:
         return None
     if activity is ProfilerActivity.CUDA:
-        return cuda_problem()
+        return rocm_problem() if is_rocm() else cuda_problem()
     if activity is ProfilerActivity.MPS:
         problem = metal_problem()
         return f"Metal work (MPS) is not recorded: {problem}" if problem else None
