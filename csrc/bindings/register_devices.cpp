@@ -9,6 +9,8 @@
 #include "backends/cuda/device_properties.hpp"
 #include "backends/cuda/event_backend.hpp"
 #include "backends/cuda/event_stubs.hpp"
+#include "backends/plugin/plugin_backend.hpp"
+#include "backends/rocm/rocm_device.hpp"
 #include "bindings/device_collection.hpp"
 #include "bindings/device_sink.hpp"
 #include "bindings/register.hpp"
@@ -48,13 +50,31 @@ void register_devices(py::module_& module) {
   module.def(
       "register_cuda_events",
       [](const std::vector<std::string>& libraries) {
-        devices::register_event_backend(libraries);
-        cuda::register_event_stubs(libraries);
+        devices::register_event_backend(cuda::cuda_runtime(), libraries);
+        cuda::register_event_stubs(cuda::cuda_runtime(), libraries);
       },
       py::arg("libraries"), without_gil,
       "Register the backend \"CUDA events\", and the exclusive profiler's support of CUDA unless "
       "there is one. libraries: paths at which libcudart may lie; the first call counts. Loads "
       "nothing. Any thread.");
+  module.def(
+      "register_rocm",
+      [](std::vector<std::string> rocprofiler, const std::vector<std::string>& hip) {
+        const fastprof_device_plugin& device = rocm::rocm_device(std::move(rocprofiler));
+        if (devices::find_backend(device.name) == nullptr)
+          devices::register_backend(new plugins::PluginBackend(device, ""));  // of the process
+        devices::register_event_backend(cuda::hip_runtime(), hip);
+        cuda::register_event_stubs(cuda::hip_runtime(), hip);
+      },
+      py::arg("rocprofiler"), py::arg("hip"), without_gil,
+      "Register the backends \"ROCm\" and \"HIP events\", and the exclusive profiler's support of "
+      "CUDA unless there is one. rocprofiler, hip: paths at which librocprofiler-sdk and "
+      "libamdhip64 "
+      "may lie; the first call counts. Loads nothing. Any thread.");
+  module.def(
+      "rocm_members", &rocm::rocm_members, without_gil,
+      "Return (name, JSON text) of a trace's members that say which GPUs and versions of AMD's "
+      "there are. Any thread.");
   module.def(
       "device_problem", [](const std::string& name) { return backend_of(name).problem(); },
       py::arg("name"), without_gil,

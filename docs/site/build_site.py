@@ -38,6 +38,7 @@ MENU = {
         "pytorch",
         "memory",
         "cuda",
+        "rocm",
         "nvtx",
         "device_plugins",
         "metal",

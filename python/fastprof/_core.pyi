@@ -106,8 +106,10 @@ __all__: list[str] = [
     "register_cuda",
     "register_cuda_events",
     "register_metal",
+    "register_rocm",
     "report_memory_usage",
     "report_out_of_memory",
+    "rocm_members",
     "running_task_left",
     "save_sessions",
     "scan_sqlite_table",
@@ -1616,6 +1618,14 @@ def register_metal() -> None:
     """
 
 
+def register_rocm(
+    rocprofiler: collections.abc.Sequence[str], hip: collections.abc.Sequence[str]
+) -> None:
+    """
+    Register the backends "ROCm" and "HIP events", and the exclusive profiler's support of CUDA unless there is one. rocprofiler, hip: paths at which librocprofiler-sdk and libamdhip64 may lie; the first call counts. Loads nothing. Any thread.
+    """
+
+
 def report_memory_usage(
     ptr: typing.SupportsInt | typing.SupportsIndex,
     alloc_size_bytes: typing.SupportsInt | typing.SupportsIndex,
@@ -1638,6 +1648,12 @@ def report_out_of_memory(
 ) -> None:
     """
     See fastprof.report_out_of_memory.
+    """
+
+
+def rocm_members() -> list[tuple[str, str]]:
+    """
+    Return (name, JSON text) of a trace's members that say which GPUs and versions of AMD's there are. Any thread.
     """
 
 

@@ -56,6 +56,7 @@ COMPILED = {
     "core/trace_json": {"core/trace_rows"},
     "core/trace_proto": {"core/trace_json", "core/trace_rows"},
     "backends/cuda": {"core"},
+    "backends/rocm": {"core"},
     # Ranges that a program reports through NVTX or ITT become records (annotations, and what is injected into the
     # program's NVTX and ITT); ranges are emitted to tools of both.
     "backends/annotations": set[str](),

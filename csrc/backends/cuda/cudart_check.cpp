@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compile-time check of cudart_library.hpp. Not part of the library: a test compiles it against the
-// header of NVIDIA's runtime, of several CUDA versions.
+// Compile-time check of event_runtime.hpp. Not part of the library: a test compiles it against the
+// header of NVIDIA's runtime, of several CUDA versions; and, with FASTPROF_CHECK_HIP, of HIP's.
+#ifdef FASTPROF_CHECK_HIP
+#include <hip/hip_runtime_api.h>
+#define RUNTIME(name) hip##name
+#else
 #include <cuda_runtime_api.h>
+#define RUNTIME(name) cuda##name
+#endif
 
 #include <type_traits>
 
-#include "backends/cuda/cudart_library.hpp"
+#include "backends/cuda/event_runtime.hpp"
 
 namespace own = fastprof::cuda;
 
@@ -25,25 +31,26 @@ constexpr bool same(OurResult (*)(OurArguments...), TheirResult (*)(TheirArgumen
   else
     return fits<OurResult, TheirResult>() && (fits<OurArguments, TheirArguments>() && ...);
 }
-#define SAME(field, function)                                                                 \
-  static_assert(                                                                              \
-      same(decltype(own::CudartLibrary::field){}, static_cast<decltype(&function)>(nullptr)), \
-      #function)
+#define SAME(field, function)                                             \
+  static_assert(same(decltype(own::EventRuntime::field){},                \
+                     static_cast<decltype(&RUNTIME(function))>(nullptr)), \
+                #function)
 
-SAME(device_count, cudaGetDeviceCount);
-SAME(get_device, cudaGetDevice);
-SAME(set_device, cudaSetDevice);
-static_assert(same(decltype(own::CudartLibrary::event_create){},
-                   static_cast<cudaError_t (*)(cudaEvent_t*, unsigned int)>(nullptr)));
-SAME(event_query, cudaEventQuery);
-SAME(event_synchronize, cudaEventSynchronize);
-SAME(event_elapsed, cudaEventElapsedTime);
-SAME(event_destroy, cudaEventDestroy);
-SAME(device_synchronize, cudaDeviceSynchronize);
-SAME(error_string, cudaGetErrorString);
-SAME(is_capturing, cudaStreamIsCapturing);
-static_assert(same(decltype(own::CudartLibrary::event_record){},
-                   static_cast<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(&cudaEventRecord)));
-static_assert(own::kSuccess == cudaSuccess && own::kNotReady == cudaErrorNotReady &&
-              own::kCaptureNone == cudaStreamCaptureStatusNone &&
-              own::kTimedEvent == cudaEventDefault);
+SAME(device_count, GetDeviceCount);
+SAME(get_device, GetDevice);
+SAME(set_device, SetDevice);
+static_assert(same(decltype(own::EventRuntime::event_create){},
+                   static_cast<RUNTIME(Error_t) (*)(RUNTIME(Event_t) *, unsigned int)>(nullptr)));
+SAME(event_query, EventQuery);
+SAME(event_synchronize, EventSynchronize);
+SAME(event_elapsed, EventElapsedTime);
+SAME(event_destroy, EventDestroy);
+SAME(device_synchronize, DeviceSynchronize);
+SAME(error_string, GetErrorString);
+SAME(is_capturing, StreamIsCapturing);
+static_assert(same(
+    decltype(own::EventRuntime::event_record){},
+    static_cast<RUNTIME(Error_t) (*)(RUNTIME(Event_t), RUNTIME(Stream_t))>(&RUNTIME(EventRecord))));
+static_assert(own::kSuccess == RUNTIME(Success) && own::kNotReady == RUNTIME(ErrorNotReady) &&
+              own::kCaptureNone == RUNTIME(StreamCaptureStatusNone) &&
+              own::kTimedEvent == RUNTIME(EventDefault));

@@ -7,14 +7,14 @@
 #include <iterator>
 #include <mutex>
 
-#include "backends/cuda/library_search.hpp"
+#include "core/library_search.hpp"
 #include "core/named_objects.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 namespace {
 
-using cuda::find_function;
+using devices::find_function;
 
 // Returns the name of a required function that is missing; empty if there is none.
 std::string bind(void* handle, CuptiLibrary& library) {
@@ -101,18 +101,20 @@ const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::
   static Loaded* const only = new Loaded;  // callbacks may come while the process exits
   const std::lock_guard<std::mutex> hold(only->lock);
   if (!only->tried) {
-    const cuda::LibrarySearch search{
+    const devices::LibrarySearch search{
         devices::kCuptiVariable,
         {std::begin(devices::kCuptiSonames), std::end(devices::kCuptiSonames)},
         candidates,
+        {"CUDA_HOME", "CUDA_PATH"},
         {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so"},
         "libcupti",
-        "nvidia-cuda-cupti"};
+        "CUDA",
+        "the package nvidia-cuda-cupti of your CUDA version"};
     CuptiLibrary library;
     const auto bind_all = [&library](void* handle) { return bind(handle, library); };
-    if (cuda::load_library(search, bind_all, only->problem)) {
+    if (devices::load_library(search, bind_all, only->problem)) {
       library.path =
-          cuda::path_of_function(reinterpret_cast<void*>(library.get_version), "libcupti");
+          devices::path_of_function(reinterpret_cast<void*>(library.get_version), "libcupti");
       library.get_version(&library.version);
       only->library = library;
       only->problem.clear();

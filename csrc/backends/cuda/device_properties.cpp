@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 
 #include "backends/cuda/cupti_library.hpp"
-#include "backends/cuda/library_search.hpp"
+#include "core/library_search.hpp"
 #include "fastprof/base/json_escape.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -49,7 +49,7 @@ int runtime_version() {
     void* const handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     int (*get_version)(int*) = nullptr;
     int version = 0;
-    if (handle != nullptr && cuda::find_function(handle, "cudaRuntimeGetVersion", get_version) &&
+    if (handle != nullptr && devices::find_function(handle, "cudaRuntimeGetVersion", get_version) &&
         get_version(&version) == 0)
       return version;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend "CUDA events": while a collection is open, a callback of all RecordFunctions records
+// The backends of events: while a collection is open, a callback of all RecordFunctions records
 // an event on the current stream at the begin and end of each range. timed_ranges.cpp converts them
 // to rows.
 #include "backends/cuda/event_backend.hpp"
@@ -26,6 +26,7 @@ namespace {
 
 using cuda::EventPool;
 using cuda::RecordedEvent;
+using cuda::RuntimeVendor;
 using cuda::TimedRange;
 using SharedRange = std::shared_ptr<const TimedRange>;
 
@@ -39,27 +40,29 @@ struct FASTPROF_VISIBLE OpenTimedRange final : ObserverContext {
 
 class EventBackend final : public DeviceBackend {
  public:
-  explicit EventBackend(std::vector<std::string> candidates)
-      : candidates_(std::move(candidates)), pid_(::getpid()) {
+  EventBackend(const RuntimeVendor& vendor, std::vector<std::string> candidates)
+      : vendor_(vendor), candidates_(std::move(candidates)), pid_(::getpid()) {
     only_ = this;
   }
 
-  std::string name() const override { return "CUDA events"; }
+  std::string name() const override { return vendor_.backend; }
 
   std::string problem() override {
     std::string reason;
-    if (::getpid() != pid_) return "CUDA cannot be used in a forked child";
-    EventPool* const pool = cuda::event_pool(candidates_, reason);
-    if (pool != nullptr) pool->library().usable_devices(reason);
+    if (::getpid() != pid_)
+      return vendor_.device + std::string(" cannot be used in a forked child");
+    EventPool* const pool = cuda::event_pool(vendor_, candidates_, reason);
+    if (pool != nullptr) pool->runtime().usable_devices(reason);
     return reason;
   }
 
   uint64_t begin(const CollectionRequest&) override {
     const std::string reason = problem();
     if (!reason.empty())
-      raise<UnavailableError>("ranges cannot be timed on CUDA devices: " + reason);
+      raise<UnavailableError>("ranges cannot be timed on " + std::string(vendor_.device) +
+                              " devices: " + reason);
     const std::lock_guard<std::mutex> control(control_);
-    pool_ = cuda::event_pool(candidates_, last_problem_);
+    pool_ = cuda::event_pool(vendor_, candidates_, last_problem_);
     auto collection = std::make_unique<Collection>();
     collection->failures_before = pool_->failures();
     collection->captured_before = pool_->captured();
@@ -80,7 +83,7 @@ class EventBackend final : public DeviceBackend {
     const std::lock_guard<std::mutex> control(control_);
     const std::unique_ptr<Collection> collection = remove(number);
     if (collection == nullptr)
-      raise<StateError>("this collection of CUDA events has ended already");
+      raise<StateError>("this collection of " + name() + " has ended already");
     const double elapsed_us =
         static_cast<double>(platform::monotonic_ns() - collection->begin_ns) / 1000;
     const double ticks_per_us =
@@ -90,12 +93,12 @@ class EventBackend final : public DeviceBackend {
     const uint64_t failures = pool_->failures() - collection->failures_before;
     found.dropped += collection->refused + failures;
     if (failures != 0)
-      problems.push_back(std::to_string(failures) +
-                         " CUDA events could not be recorded: the ranges have no device time");
+      problems.push_back(std::to_string(failures) + " " + name() +
+                         " could not be recorded: the ranges have no device time");
     if (pool_->captured() != collection->captured_before)
       problems.push_back(
-          "ranges were not timed while their stream was captured into a CUDA graph, where events "
-          "have no time");
+          std::string("ranges were not timed while their stream was captured into a ") +
+          vendor_.device + " graph, where events have no time");
     return found;
   }
 
@@ -119,7 +122,7 @@ class EventBackend final : public DeviceBackend {
     int64_t begin_ns = 0;
   };
 
-  // Callbacks have no argument of ours.
+  // Callbacks have no argument of ours. A process has devices of one vendor.
   static inline EventBackend* only_ = nullptr;
 
   static std::unique_ptr<ObserverContext> range_begins(const RecordFunction& function) {
@@ -181,6 +184,7 @@ class EventBackend final : public DeviceBackend {
     return found;
   }
 
+  const RuntimeVendor& vendor_;
   const std::vector<std::string> candidates_;
   const pid_t pid_;
   std::mutex control_;  // begin and end; taken before lock_
@@ -195,11 +199,11 @@ class EventBackend final : public DeviceBackend {
 
 }  // namespace
 
-void register_event_backend(std::vector<std::string> candidates) {
+void register_event_backend(const RuntimeVendor& vendor, std::vector<std::string> candidates) {
   static std::mutex lock;
   const std::lock_guard<std::mutex> hold(lock);
-  if (find_backend("CUDA events") != nullptr) return;
-  register_backend(new EventBackend(std::move(candidates)));  // of the process
+  if (find_backend(vendor.backend) != nullptr) return;
+  register_backend(new EventBackend(vendor, std::move(candidates)));  // of the process
 }
 
 }  // namespace devices

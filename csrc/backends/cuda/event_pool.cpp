@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording and reuse of CUDA events: see event_pool.hpp.
+// Recording and reuse of events: see event_pool.hpp.
 #include "backends/cuda/event_pool.hpp"
 
+#include <map>
 #include <new>
 
 #include "fastprof/base/error.hpp"
@@ -20,7 +21,7 @@ Event EventPool::take(int device) noexcept {
     }
   }
   Event event = nullptr;
-  return library_.event_create(&event, kTimedEvent) == kSuccess ? event : nullptr;
+  return runtime_.event_create(&event, kTimedEvent) == kSuccess ? event : nullptr;
 }
 
 void EventPool::give(Event event, int device) noexcept {
@@ -30,7 +31,7 @@ void EventPool::give(Event event, int device) noexcept {
     if (index >= free_.size()) free_.resize(index + 1);
     free_[index].push_back(event);
   } catch (const std::bad_alloc&) {
-    library_.event_destroy(event);
+    runtime_.event_destroy(event);
   }
 }
 
@@ -41,17 +42,17 @@ std::shared_ptr<RecordedEvent> EventPool::record(int* device) noexcept {
     __atomic_fetch_add(&failures_, 1, __ATOMIC_RELAXED);
     return nullptr;
   };
-  if (library_.get_device(&current) != kSuccess || current < 0) return failed();
+  if (runtime_.get_device(&current) != kSuccess || current < 0) return failed();
   *device = current;
-  const Stream stream = current_stream(current);
-  if (library_.is_capturing(stream, &capture) != kSuccess) return failed();
+  const Stream stream = current_stream(*runtime_.vendor, current);
+  if (runtime_.is_capturing(stream, &capture) != kSuccess) return failed();
   if (capture != kCaptureNone) {
     __atomic_fetch_add(&captured_, 1, __ATOMIC_RELAXED);
     return nullptr;
   }
   const Event event = take(current);
   if (event == nullptr) return failed();
-  if (library_.event_record(event, stream) != kSuccess) {
+  if (runtime_.event_record(event, stream) != kSuccess) {
     give(event, current);
     return failed();
   }
@@ -69,23 +70,27 @@ std::shared_ptr<RecordedEvent> EventPool::record(int* device) noexcept {
 
 double EventPool::elapsed_us(const RecordedEvent& begin, const RecordedEvent& end) const {
   if (begin.device != end.device)
-    raise<Error>("CUDA events of devices " + std::to_string(begin.device) + " and " +
-                 std::to_string(end.device) + " cannot be compared");
+    raise<Error>(runtime_.vendor->backend + std::string(" of devices ") +
+                 std::to_string(begin.device) + " and " + std::to_string(end.device) +
+                 " cannot be compared");
   float ms = 0;
   for (const Event event : {begin.event, end.event})
-    if (const int error = library_.event_synchronize(event); error != kSuccess)
-      raise<Error>("cudaEventSynchronize failed: " + library_.text_of(error));
-  if (const int error = library_.event_elapsed(&ms, begin.event, end.event); error != kSuccess)
-    raise<Error>("cudaEventElapsedTime failed: " + library_.text_of(error));
+    if (const int error = runtime_.event_synchronize(event); error != kSuccess)
+      raise<Error>(runtime_.failure("EventSynchronize", error));
+  if (const int error = runtime_.event_elapsed(&ms, begin.event, end.event); error != kSuccess)
+    raise<Error>(runtime_.failure("EventElapsedTime", error));
   return static_cast<double>(ms) * 1000;
 }
 
-EventPool* event_pool(const std::vector<std::string>& candidates, std::string& problem) {
-  const CudartLibrary* const library = load_cudart(candidates, problem);
-  if (library == nullptr) return nullptr;
+EventPool* event_pool(const RuntimeVendor& vendor, const std::vector<std::string>& candidates,
+                      std::string& problem) {
+  const EventRuntime* const runtime = load_runtime(vendor, candidates, problem);
+  if (runtime == nullptr) return nullptr;
   // Never destroyed: events of results may be given back while the process exits.
-  static EventPool* const only = new EventPool(*library);
-  return only;
+  static std::mutex lock;
+  static auto* const pools = new std::map<const RuntimeVendor*, EventPool>;
+  const std::lock_guard<std::mutex> hold(lock);
+  return &pools->try_emplace(&vendor, *runtime).first->second;
 }
 
 }  // namespace cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceStubs on CUDA events: see event_stubs.hpp.
+// DeviceStubs on events: see event_stubs.hpp.
 #include "backends/cuda/event_stubs.hpp"
 
 #include <unistd.h>
@@ -17,7 +17,8 @@ namespace {
 
 class EventStubs final : public DeviceStubs {
  public:
-  explicit EventStubs(std::vector<std::string> candidates) : candidates_(std::move(candidates)) {}
+  EventStubs(const RuntimeVendor& vendor, std::vector<std::string> candidates)
+      : vendor_(vendor), candidates_(std::move(candidates)) {}
 
   void record(int32_t* device_index, DeviceEvent* event, int64_t* cpu_ns) const override {
     EventPool& events = pool();
@@ -40,55 +41,56 @@ class EventStubs final : public DeviceStubs {
   void range_pop() const override {}
 
   bool enabled() const override {
-    if (::getpid() != pid_) return false;  // CUDA cannot be used in a forked child
+    if (::getpid() != pid_) return false;  // neither runtime can be used in a forked child
     std::string problem;
-    EventPool* const events = event_pool(candidates_, problem);
-    return events != nullptr && events->library().usable_devices(problem) > 0;
+    EventPool* const events = event_pool(vendor_, candidates_, problem);
+    return events != nullptr && events->runtime().usable_devices(problem) > 0;
   }
 
   void on_each_device(const std::function<void(int32_t)>& action) const override {
-    const CudartLibrary& library = pool().library();
+    const EventRuntime& runtime = pool().runtime();
     std::string problem;
-    const int count = library.usable_devices(problem);
+    const int count = runtime.usable_devices(problem);
     int before = 0;
-    check(library.get_device(&before), "cudaGetDevice");
+    check(runtime.get_device(&before), "GetDevice");
     struct Restore {
-      const CudartLibrary& library;
+      const EventRuntime& runtime;
       int device;
-      ~Restore() { library.set_device(device); }
-    } const restore{library, before};
+      ~Restore() { runtime.set_device(device); }
+    } const restore{runtime, before};
     for (int device = 0; device < count; ++device) {
-      check(library.set_device(device), "cudaSetDevice");
+      check(runtime.set_device(device), "SetDevice");
       action(device);
     }
   }
 
   void synchronize() const override {
-    check(pool().library().device_synchronize(), "cudaDeviceSynchronize");
+    check(pool().runtime().device_synchronize(), "DeviceSynchronize");
   }
 
  private:
   EventPool& pool() const {
     std::string problem;
-    EventPool* const events = event_pool(candidates_, problem);
-    if (events == nullptr) raise<UnavailableError>("CUDA's runtime cannot be used: " + problem);
+    EventPool* const events = event_pool(vendor_, candidates_, problem);
+    if (events == nullptr)
+      raise<UnavailableError>(vendor_.device + ("'s runtime cannot be used: " + problem));
     return *events;
   }
-  void check(int error, const char* function) const {
-    if (error != kSuccess)
-      raise<Error>(std::string(function) + " failed: " + pool().library().text_of(error));
+  void check(int error, const char* suffix) const {
+    if (error != kSuccess) raise<Error>(pool().runtime().failure(suffix, error));
   }
 
+  const RuntimeVendor& vendor_;
   const std::vector<std::string> candidates_;
   const pid_t pid_ = ::getpid();
 };
 
 }  // namespace
 
-void register_event_stubs(std::vector<std::string> candidates) {
+void register_event_stubs(const RuntimeVendor& vendor, std::vector<std::string> candidates) {
   if (device_stubs(DeviceStubsKind::CUDA) != nullptr) return;
   // Never destroyed: records refer to it.
-  static const EventStubs* const only = new EventStubs(std::move(candidates));
+  static const EventStubs* const only = new EventStubs(vendor, std::move(candidates));
   if (device_stubs(DeviceStubsKind::CUDA) == nullptr)
     register_device_stubs(DeviceStubsKind::CUDA, only);
 }

@@ -30,21 +30,21 @@ using Anchors = std::map<int, Anchor>;  // by device
 // Returns an anchor for each device of the ranges; without an event for a device that failed.
 // Restores the current device.
 Anchors anchors_of(EventPool& pool, const std::vector<std::shared_ptr<const TimedRange>>& ranges) {
-  const CudartLibrary& library = pool.library();
+  const EventRuntime& runtime = pool.runtime();
   Anchors anchors;
   int before = 0;
-  if (ranges.empty() || library.get_device(&before) != kSuccess) return anchors;
+  if (ranges.empty() || runtime.get_device(&before) != kSuccess) return anchors;
   for (const auto& range : ranges) anchors.emplace(range->begin->device, Anchor{});
   for (auto& [device, anchor] : anchors) {
-    if (library.set_device(device) != kSuccess || library.device_synchronize() != kSuccess)
+    if (runtime.set_device(device) != kSuccess || runtime.device_synchronize() != kSuccess)
       continue;
     int recorded_on = -1;
     anchor.event = pool.record(&recorded_on);
-    if (anchor.event != nullptr && library.event_synchronize(anchor.event->event) != kSuccess)
+    if (anchor.event != nullptr && runtime.event_synchronize(anchor.event->event) != kSuccess)
       anchor.event = nullptr;
     anchor.ticks = ticks(state());
   }
-  library.set_device(before);
+  runtime.set_device(before);
   return anchors;
 }
 
@@ -62,14 +62,15 @@ class RowMaker {
            const devices::QueueNames& names)
       : pool_(pool), anchors_(anchors), ticks_per_us_(ticks_per_us), names_(names) {
     SiteInfo call;
-    call.name = "cudaEventRecord";
+    const RuntimeVendor& vendor = *pool.runtime().vendor;
+    call.name = std::string(vendor.prefix) + "EventRecord";
     call.category = "cuda_runtime";
     call.kind = EventKind::range;
     call.mask = category::runtime;
     call.arg_names = {"cbid", "correlation"};
     call.arg_types = {ArgType::int64, ArgType::int64};
     found_.sites.push_back(std::move(call));
-    found_.texts.push_back("{\"timed by\":\"CUDA events\"}");
+    found_.texts.push_back("{\"timed by\":\"" + std::string(vendor.backend) + "\"}");
   }
 
   // Adds ranges of one thread and queue, outer ranges before inner ones.

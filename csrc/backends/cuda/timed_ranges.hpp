@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timed ranges: converts ranges whose begin and end were recorded as CUDA events to Activities.
+// Timed ranges: converts ranges whose begin and end were recorded as events to Activities.
 #pragma once
 
 #include <cstdint>

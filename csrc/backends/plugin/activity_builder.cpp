@@ -29,6 +29,7 @@ struct DeviceCategories {
   const char *runtime, *driver, *sync;
 };
 constexpr DeviceCategories kDevices[] = {
+    {DeviceType::CUDA, "cuda_runtime", "cuda_driver", "cuda_sync"},  // AMD's GPUs
     {DeviceType::XPU, "xpu_runtime", "xpu_driver", "xpu_sync"},
     {DeviceType::HPU, "hpu_runtime", "hpu_driver", "hpu_sync"},
     {DeviceType::MTIA, "mtia_runtime", "mtia_driver", "mtia_sync"}};

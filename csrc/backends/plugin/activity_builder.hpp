@@ -41,8 +41,8 @@ struct ReportedKind {
 // Not thread-safe. Functions that return an index return FASTPROF_NO_INDEX for invalid values.
 class ActivityBuilder {
  public:
-  // device_name: prefix of the device's number ("npu" -> "npu 0"). types: bits of the requested
-  // types; activities of other types are ignored without being counted.
+  // device_name: prefix of the device's number ("npu" -> "npu 0"); empty for GPUs. types: bits of
+  // the requested types; activities of other types are ignored without being counted.
   ActivityBuilder(std::string device_name, int32_t device_type, uint32_t types)
       : device_name_(std::move(device_name)), device_type_(device_type), types_(types) {}
 

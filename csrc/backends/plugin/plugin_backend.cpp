@@ -2,6 +2,7 @@
 // Collections of a device plug-in: see plugin_backend.hpp.
 #include "backends/plugin/plugin_backend.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -128,6 +129,8 @@ uint64_t PluginBackend::begin(const devices::CollectionRequest& request) {
   const std::lock_guard<std::mutex> hold(process.lock);
   Collection collection;
   collection.types = types_of(request.types, plugin_.device_type);
+  collection.annotates = std::find(request.types.begin(), request.types.end(),
+                                   "gpu_user_annotation") != request.types.end();
   collection.begin_ns = platform::monotonic_ns();
   fastprof_reason reason = {};
   std::string thrown;
@@ -152,7 +155,7 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
                       " activities has ended already, or belongs to the parent process");
   const Collection collection = at->second;
   process.collections.erase(at);
-  ActivityBuilder builder(name(), plugin_.device_type, collection.types);
+  ActivityBuilder builder(device_kind_, plugin_.device_type, collection.types);
   Sink to{builder};
   const fastprof_activity_sink sink = {sizeof(fastprof_activity_sink),
                                        &to,
@@ -190,8 +193,10 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
   const ClockLines clocks{
       line(plugin_.clock, collection.begin.work, until.work, ticks_per_ns),
       line(plugin_.call_clock, collection.begin.calls, until.calls, ticks_per_ns)};
-  return builder.take(clocks, collection.begin.work.ticks, until.calls.ticks, ticks_per_ns,
-                      problems);
+  Activities activities =
+      builder.take(clocks, collection.begin.work.ticks, until.calls.ticks, ticks_per_ns, problems);
+  activities.annotates = collection.annotates;
+  return activities;
 }
 
 void PluginBackend::abandon(uint64_t number) noexcept {

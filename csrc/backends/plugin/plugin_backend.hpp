@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/device_backend.hpp"
@@ -23,7 +24,11 @@ namespace plugins {
 class PluginBackend final : public devices::DeviceBackend {
  public:
   // `plugin` has been checked (fault_of()) and lives as long as the process.
-  explicit PluginBackend(const fastprof_device_plugin& plugin) : plugin_(plugin) {}
+  explicit PluginBackend(const fastprof_device_plugin& plugin)
+      : PluginBackend(plugin, plugin.name) {}
+  // device_kind: of its queues, as ActivityPlace::device_kind.
+  PluginBackend(const fastprof_device_plugin& plugin, std::string device_kind)
+      : plugin_(plugin), device_kind_(std::move(device_kind)) {}
 
   std::string name() const override { return plugin_.name; }
   std::string problem() override;
@@ -38,6 +43,7 @@ class PluginBackend final : public devices::DeviceBackend {
   struct Collection {
     uint64_t token = 0;  // the plug-in's number of the collection
     uint32_t types = 0;
+    bool annotates = false;
     Readings begin;
     int64_t begin_ns = 0;
   };
@@ -57,6 +63,7 @@ class PluginBackend final : public devices::DeviceBackend {
   ClockLine line(uint32_t clock, ClockReading from, ClockReading until, double ticks_per_ns) const;
 
   const fastprof_device_plugin& plugin_;
+  const std::string device_kind_;
   std::atomic<OfProcess*> process_{nullptr};
   const pid_t loaded_in_ = ::getpid();
 };

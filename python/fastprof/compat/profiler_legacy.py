@@ -119,9 +119,9 @@ class profile:  # noqa: N801 - PyTorch's name
         self._events: _core.LegacyEvents | None = None
         if enabled and self.use_device is not None:
             if self.use_device == "cuda":
-                from fastprof.record.cuda import register_cuda
+                from fastprof.record.rocm import register_gpus
 
-                register_cuda()
+                register_gpus()
             reason = _missing(self.use_device)
             if reason:
                 device = self.use_device.upper()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.record.cuda import EVENTS, register_cuda, shares_cupti, torch_profiler_records
+from fastprof.record import rocm
+from fastprof.record.cuda import EVENTS, shares_cupti, torch_profiler_records
 
 if TYPE_CHECKING:
     from fastprof.record.devices import Device, PythonDevice
@@ -48,7 +49,7 @@ class DeviceCollections:
         """
         if "CUDA" not in self._types or self._warm is not None:
             return
-        register_cuda()
+        rocm.register_gpus()
         with contextlib.suppress(errors.UnavailableError):
             self._warm = _cuda_collection(self._types["CUDA"])
 
@@ -82,14 +83,17 @@ class DeviceCollections:
         self._cool_down()  # the collection of the recording keeps the tool active
 
     def _time_by_events(self, name: str, types: tuple[str, ...], problem: str) -> str:
-        """Time ranges by CUDA events if CUPTI cannot be used; return the reason to report."""
+        """Time ranges by events of CUDA or HIP if kernels cannot be recorded; return the reason to report."""
         if name != "CUDA":
             return problem
+        events = rocm.EVENTS if rocm.is_rocm() else EVENTS
         try:
-            self._open[EVENTS] = _core.DeviceCollection(EVENTS, list(types))
+            self._open[events] = _core.DeviceCollection(events, list(types))
         except errors.UnavailableError:
             return problem
-        return f"{problem}. Ranges are timed by CUDA events instead; kernels and copies are not recorded"
+        return (
+            f"{problem}. Ranges are timed by {events} instead; kernels and copies are not recorded"
+        )
 
     def hand_over(self, receiver: ActivityReceiver) -> None:
         """Pass the activities completed since the last call to the receiver. Does not wait.
@@ -209,7 +213,12 @@ class PythonCollection:
 
 
 def _cuda_collection(types: tuple[str, ...]) -> _core.DeviceCollection:
-    """Begin to collect by CUPTI; errors.UnavailableError if another client is recording or CUPTI refuses."""
+    """Begin to collect by CUPTI, or by rocprofiler-sdk on AMD's GPUs.
+
+    errors.UnavailableError if CUPTI's other client is recording, or the tool refuses.
+    """
+    if rocm.is_rocm():
+        return _core.DeviceCollection(rocm.BACKEND, list(types))
     if torch_profiler_records():
         raise errors.UnavailableError(
             "work on CUDA devices cannot be collected: torch.profiler is recording in this process, and CUPTI delivers"
@@ -221,7 +230,7 @@ def _cuda_collection(types: tuple[str, ...]) -> _core.DeviceCollection:
 def _python_device(name: str) -> Device | None:
     """Return the Python device of this name; None for a native backend. Registers CUDA and installed plug-ins."""
     if name == "CUDA":
-        register_cuda()  # nothing else registers it in a followed process
+        rocm.register_gpus()  # nothing else registers them in a followed process
         return None
     from fastprof.record.devices import find
 

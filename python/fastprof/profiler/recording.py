@@ -21,6 +21,7 @@ from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.recovery import process_facts, program_name
+from fastprof.record import rocm
 from fastprof.record.cuda import cuda_members
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
@@ -289,7 +290,7 @@ class Recording:
             result = self._with_parameters(Result(capture, self._options, metadata, pauses))
             result.distributed = distributed_info() or self._distributed
             if "CUDA" in self._options.device_types:
-                result.device_members = cuda_members()
+                result.device_members = rocm.rocm_members() if rocm.is_rocm() else cuda_members()
             self._result = result
         if self._children is not None:
             self._children.close()

@@ -17,6 +17,7 @@ __all__ = [
     "cuda_problem",
     "cupti_candidates",
     "load_cupti",
+    "may_have_cuda",
     "register_cuda",
     "shares_cupti",
     "torch_profiler_records",
@@ -58,7 +59,7 @@ def cuda_problem() -> str | None:
     chosen = os.environ.get(_CUPTI_VARIABLE)
     if chosen == "":
         return f"CUDA is switched off, because {_CUPTI_VARIABLE} is empty: unset it"
-    if not _may_have_cuda():
+    if not may_have_cuda():
         return "NVIDIA's driver is not installed, so work on CUDA devices is not recorded"
     register_cuda()
     problem = _core.device_problem("CUDA")
@@ -72,7 +73,7 @@ def cuda_members() -> dict[str, str]:
 
     Names and values are those of Kineto's traces. Empty where CUDA was not used. Any thread.
     """
-    return dict(_core.cuda_members(cupti_candidates())) if _may_have_cuda() else {}
+    return dict(_core.cuda_members(cupti_candidates())) if may_have_cuda() else {}
 
 
 def torch_profiler_records() -> bool:
@@ -100,7 +101,7 @@ def load_cupti() -> None:
 
     The injection library asks the loaded one which stream a handle is. Any thread.
     """
-    if _may_have_cuda():
+    if may_have_cuda():
         _core.load_cupti(cupti_candidates())
 
 
@@ -109,8 +110,8 @@ def cupti_candidates() -> list[str]:
     return _libraries(_CUPTI_IN_PACKAGES)
 
 
-def _may_have_cuda() -> bool:
-    """Return whether the driver is installed or the environment names a library, as tests do."""
+def may_have_cuda() -> bool:
+    """Return whether the driver is installed or the environment names a library, as tests do. Any thread."""
     named = os.environ.get(_CUPTI_VARIABLE) is not None or os.environ.get(_CUDART_VARIABLE)
     return bool(named) or any(map(os.path.exists, _DRIVER_FILES))
 

@@ -56,7 +56,7 @@ def test_torch_tells_its_stream_by_the_functions_that_we_call(tmp_path: Path) ->
         cwd=ROOT, check=True, timeout=300,
     )  # fmt: skip
     symbols = subprocess.run(["nm", "-u", str(made)], check=True, capture_output=True, text=True)
-    ours = (ROOT / "csrc/backends/cuda/cudart_library.cpp").read_text()
+    ours = (ROOT / "csrc/backends/cuda/event_runtime.cpp").read_text()
     named = [word for word in symbols.stdout.split() if "c10" in word]
     assert len(named) == 2 and all(f'"{name}"' in ours for name in named)
 

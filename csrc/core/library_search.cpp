@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading one of NVIDIA's libraries: see library_search.hpp.
-#include "backends/cuda/library_search.hpp"
+// Loading a library of a device's vendor: see library_search.hpp.
+#include "core/library_search.hpp"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
 
 FASTPROF_NAMESPACE_BEGIN
-namespace cuda {
+namespace devices {
 namespace {
 
 bool load(const std::string& name, int flags, const std::function<std::string(void*)>& bind,
@@ -35,7 +35,8 @@ bool load_library(const LibrarySearch& search, const std::function<std::string(v
                   std::string& problem) {
   if (const char* chosen = std::getenv(search.variable)) {
     if (*chosen == 0) {
-      problem = std::string(search.variable) + " is empty, which switches CUDA off";
+      problem =
+          std::string(search.variable) + " is empty, which switches " + search.device + " off";
       return false;
     }
     if (load(chosen, 0, bind, problem)) return true;
@@ -46,7 +47,7 @@ bool load_library(const LibrarySearch& search, const std::function<std::string(v
     if (load(name, RTLD_NOLOAD, bind, problem)) return true;
   for (const std::string& path : search.candidates)
     if (load(path, 0, bind, problem)) return true;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+  for (const char* variable : search.toolkit) {
     const char* const folder = std::getenv(variable);
     if (folder == nullptr || *folder == 0) continue;
     for (const char* below : search.below_toolkit)
@@ -54,8 +55,8 @@ bool load_library(const LibrarySearch& search, const std::function<std::string(v
   }
   for (const char* name : search.sonames)
     if (load(name, 0, bind, problem)) return true;
-  problem = std::string(search.name) + " was not found: install the package " + search.package +
-            " of your CUDA version, or set " + search.variable + " to the library's path";
+  problem = std::string(search.name) + " was not found: install " + search.install + ", or set " +
+            search.variable + " to the library's path";
   return false;
 }
 
@@ -64,5 +65,5 @@ std::string path_of_function(void* function, const std::string& otherwise) {
   return ::dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : otherwise;
 }
 
-}  // namespace cuda
+}  // namespace devices
 FASTPROF_NAMESPACE_END

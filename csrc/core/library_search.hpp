@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LibrarySearch: finds one of NVIDIA's libraries at run time.
+// LibrarySearch: finds a library of a device's vendor at run time.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-namespace cuda {
+namespace devices {
 
 // Sets *function to the address of an exported function; null if there is none. Returns whether
 // there is one.
@@ -26,10 +26,12 @@ bool find_function(void* handle, const char* name, Function& function) {
 struct LibrarySearch {
   const char* variable;              // environment variable with a path; empty value: disabled
   std::vector<const char*> sonames;  // looked for among loaded libraries, then by the loader
-  const std::vector<std::string>& candidates;  // paths, such as in NVIDIA's Python packages
-  std::vector<const char*> below_toolkit;      // below CUDA_HOME and CUDA_PATH
+  const std::vector<std::string>& candidates;  // paths, such as in the vendor's Python packages
+  std::vector<const char*> toolkit;            // environment variables with the toolkit's folder
+  std::vector<const char*> below_toolkit;      // paths in that folder
   const char* name;                            // for messages
-  const char* package;                         // what to install, for messages
+  const char* device;                          // whose work needs it, for messages: "CUDA"
+  const char* install;                         // what to install, for messages
 };
 
 // Loads a library, in this order: the file that the variable names; the copy that the process has
@@ -44,5 +46,5 @@ bool load_library(const LibrarySearch& search, const std::function<std::string(v
 // it.
 std::string path_of_function(void* function, const std::string& otherwise);
 
-}  // namespace cuda
+}  // namespace devices
 FASTPROF_NAMESPACE_END
