@@ -261,12 +261,17 @@ def _unblock(blocked: list[Claim]) -> Claim | None:
 
 def _imports(rows: NamedRows) -> list[Claim]:
     found = rows.imports
-    span_ns = int(rows.table.t1_ns - rows.table.t0_ns)
+    processes = rows.table.metadata.get("processes")  # of a file: any value
+    count = max(len(processes), 1) if isinstance(processes, (list, tuple)) else 1
+    span_ns = int(rows.table.t1_ns - rows.table.t0_ns) * count  # each process imports
     if found.total_ns < max(_IMPORTS * span_ns, _IMPORTS_NS):
         return []
     longest = np.flatnonzero(rows.is_import)
     longest = longest[np.argsort(rows.start[longest] - rows.end[longest], kind="stable")]
-    text = f"imports took {found.text()} ({100 * found.total_ns / max(span_ns, 1):.1f} % of the recording)"
+    whole = f"the time of {count} processes" if count > 1 else "the recording"
+    text = (
+        f"imports took {found.text()} ({100 * found.total_ns / max(span_ns, 1):.1f} % of {whole})"
+    )
     return [Claim(text, found.total_ns, _table_rows(rows, longest))]
 
 
