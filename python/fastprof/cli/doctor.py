@@ -88,7 +88,10 @@ def _overview(findings: list[Finding]) -> list[Finding]:
         )
         lines = [Finding("recording", True, f"ranges, Python calls and memory, by {where}")]
     torch = [finding for finding in findings if finding.topic == "torch"]
-    lines.append(next((finding for finding in torch if not finding.ok), torch[0]))
+    first = next((finding for finding in torch if not finding.ok), torch[0])
+    if first.text.startswith("not installed"):  # fastprof does not need it
+        first = first._replace(ok=None)
+    lines.append(first)
     devices = [f for f in findings if f.topic in _DEVICES and not f.text.startswith(NO_DEVICE)]
     texts = [f.topic if f.ok else f"{f.topic}: {f.text}" for f in devices]
     well = all(f.ok for f in devices) if devices else None
