@@ -117,13 +117,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         code: int = options.command(options)
-        sys.stdout.flush()
+        if (
+            program is None
+        ):  # else the interpreter does, and reports what fails, as without a profile
+            sys.stdout.flush()
     except errors.Error as error:
+        if _is_programs(error):
+            raise
         message = error.strerror if isinstance(error, OSError) else None
         print(f"{prog}: error: {message or error}", file=sys.stderr)
         return USAGE_ERROR
-    except BrokenPipeError:
+    except BrokenPipeError as error:
+        if _is_programs(error):
+            raise
         # The pipe's reader has exited; redirect, or the interpreter would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
+
+
+def _is_programs(error: BaseException) -> bool:
+    from fastprof.cli.script import ends_program
+
+    return ends_program(error)

@@ -19,7 +19,9 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.cli.program_call import ProgramCall
 
-__all__ = ["Program", "end_threads", "leave_as"]
+__all__ = ["Program", "end_threads", "ends_program", "leave_as"]
+
+_left_as: BaseException | None = None
 
 
 class Program:
@@ -162,6 +164,8 @@ def leave_as(error: BaseException) -> None:
     The interpreter then ends the process as usual: exit codes, the text of sys.exit("..."), and
     death by SIGINT after Ctrl-C.
     """
+    global _left_as
+    _left_as = error
     shown = sys.excepthook
 
     def hook(
@@ -172,6 +176,11 @@ def leave_as(error: BaseException) -> None:
 
     sys.excepthook = hook
     raise error
+
+
+def ends_program(error: BaseException) -> bool:
+    """Return whether leave_as() raised this exception: it is the program's, not the command's."""
+    return error is _left_as
 
 
 def _below_exec(trace: types.TracebackType | None) -> types.TracebackType | None:

@@ -97,6 +97,10 @@ class Recording:
     def start(self) -> None:
         """Begin to record; errors.StateError if already running. After an exception call abandon()."""
         self._distributed = distributed_info()
+        if self._options.follow_children:  # imported before calls are recorded
+            from fastprof.profiler.children import FollowedChildren
+
+            self._children = FollowedChildren(self._options)
         threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
             parts: list[Part] = []
@@ -143,10 +147,7 @@ class Recording:
                 "calls",
                 "of functions called very often, some are left out; their time is their callers'",
             )
-        if self._options.follow_children:
-            from fastprof.profiler.children import FollowedChildren
-
-            self._children = FollowedChildren(self._options)
+        if self._children is not None:
             self._children.start()
             if self._children.folder is not None:
                 self.add_fact(FOLDER_FACT, self._children.folder)

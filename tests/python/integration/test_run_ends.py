@@ -54,6 +54,8 @@ PROGRAMS = {
     "exception": "print(1); raise ValueError('no')",
     "exit with text": "import sys; sys.exit('text')",
     "os._exit": "import os; os._exit(5)",
+    "stdout closed": "import sys; print(1, flush=True); sys.stdout.close()",
+    "error of fastprof's": "import fastprof; print(1); raise fastprof.errors.ValueError('no')",
     "exception in atexit": "import atexit; atexit.register(lambda: 1 / 0); print(1)",
     "exit in atexit": "import atexit, sys; atexit.register(sys.exit, 9); print(1)",
     "fork": "import os\nif os.fork() == 0:\n    print('child', flush=True); os._exit(0)\nos.wait(); print('parent')",
