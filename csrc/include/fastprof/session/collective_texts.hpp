@@ -83,13 +83,14 @@ class CollectiveTexts {
 
  private:
   const std::string& members_of(uint32_t op) {
-    const auto [at, fresh] = members_.try_emplace(op);
-    if (fresh)
+    const auto found = members_.try_emplace(op);
+    std::string& text = found.first->second;
+    if (found.second)
       for_each_detail(capture_, op, [&](DetailType type, const uint64_t* words, size_t count) {
         if (type == DetailType::op_inputs)
-          at->second = CollectiveMembers(op_input_texts(words, count)).text();
+          text = CollectiveMembers(op_input_texts(words, count)).text();
       });
-    return at->second;
+    return text;
   }
 
   // Appends members to the JSON text of a kernel, which other kernels may share. One without a text
