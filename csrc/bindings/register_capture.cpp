@@ -240,21 +240,24 @@ void register_capture(py::module_& module) {
           [](const CaptureObject& self, const py::bytes& path,
              const std::vector<std::pair<py::str, std::string>>& metadata,
              const py::str& trace_name, const std::optional<ProgressCall>& progress,
-             const std::optional<bool>& event_ids) {
+             const std::optional<bool>& event_ids, bool call_stacks) {
             const std::string file = path;
             ChromeTraceOptions options = chrome_options(metadata, trace_name);
             if (event_ids)
               options.event_ids = *event_ids ? ChromeTraceOptions::KinetoPart::always
                                              : ChromeTraceOptions::KinetoPart::never;
+            options.call_stacks = call_stacks;
             PythonProgress reported(progress, options.progress);
             return reported.run([&] { return write_chrome_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
           py::arg("progress") = py::none(), py::arg("event_ids") = py::none(),
+          py::arg("call_stacks") = false,
           "Write Chrome JSON; return the number of bytes. path: as returned by os.fsencode. "
           "progress: called with the number of bytes written so far; an exception that it raises "
           "cancels the export. event_ids: whether to write Kineto's event ids; None: if the "
-          "capture contains ops.")
+          "capture contains ops. call_stacks: whether calls have \"Python thread\" and \"Call "
+          "stack\".")
       .def(
           "write_perfetto_trace",
           [](const CaptureObject& self, const py::bytes& path,

@@ -464,9 +464,10 @@ class Capture:
         trace_name: str,
         progress: collections.abc.Callable[[int], typing.Any] | None = None,
         event_ids: bool | None = None,
+        call_stacks: bool = False,
     ) -> int:
         """
-        Write Chrome JSON; return the number of bytes. path: as returned by os.fsencode. progress: called with the number of bytes written so far; an exception that it raises cancels the export. event_ids: whether to write Kineto's event ids; None: if the capture contains ops.
+        Write Chrome JSON; return the number of bytes. path: as returned by os.fsencode. progress: called with the number of bytes written so far; an exception that it raises cancels the export. event_ids: whether to write Kineto's event ids; None: if the capture contains ops. call_stacks: whether calls have "Python thread" and "Call stack".
         """
 
     def write_perfetto_trace(

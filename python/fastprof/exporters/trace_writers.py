@@ -59,17 +59,19 @@ def write_chrome_capture(
     members: Mapping[str, str],
     *,
     event_ids: bool | None = None,
+    call_stacks: bool = False,
 ) -> None:
     """Write a capture as Chrome JSON, compressed with gzip if `path` ends in .gz.
 
     members: name -> JSON text, for the top level. event_ids: whether events have Kineto's ids; None:
-    if the capture has operators. Raises errors.IoError if the file cannot be written.
+    if the capture has operators. call_stacks: whether calls of Python functions have "Python thread" and
+    "Call stack". Raises errors.IoError if the file cannot be written.
     """
     target, member_texts = os.fspath(path), list(members.items())
     _write(
         target,
         lambda file, progress: capture.write_chrome_trace(
-            os.fsencode(file), member_texts, target, progress, event_ids
+            os.fsencode(file), member_texts, target, progress, event_ids, call_stacks
         ),
     )
 

@@ -13,7 +13,7 @@ __all__ = ["config_fields", "missing_of_config", "sets_all_threads"]
 _NAMES = tuple(field.name for field in fields(_ExperimentalConfig))
 
 # Fields without an effect -> reason, shown if the field is set. options.py reads performance_events,
-# profile_all_threads, record_python_gc_info, expose_kineto_event_metadata, trace_only, and, where CUDA
+# profile_all_threads, record_python_gc_info, verbose, expose_kineto_event_metadata, trace_only, and, where CUDA
 # is recorded, enable_cuda_sync_events.
 _NOT_DONE = {
     "profiler_metrics": "metrics of GPU kernels (profiler_metrics) are not measured",

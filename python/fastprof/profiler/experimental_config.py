@@ -20,7 +20,8 @@ class _ExperimentalConfig:
     record_python_gc_info: record each Python garbage collection as a range "Python GC".
     trace_only: only traces can be written; `profile.events()` raises `errors.StateError`.
     enable_cuda_sync_events: with ProfilerActivity.CUDA, record waits of streams, events and contexts.
-    verbose, capture_overload_names: always on.
+    verbose: in Chrome traces, rows of Python functions have "Python thread" and "Call stack".
+    capture_overload_names: always on.
     The other fields have no effect: one that is set is listed in `profile.missing` and reported by
     a warning the first time.
 

@@ -81,6 +81,7 @@ class Options:
     gc_events: bool = False
     python_memory: str = ""  # "sampled", "exact"; "": not recorded
     trace_only: bool = False
+    verbose: bool = False
     kineto_metadata: bool = False
     follow_children: bool = False
     tasks: bool = True
@@ -294,6 +295,7 @@ def make_options(
         gc_events=bool(config.get("record_python_gc_info")),
         python_memory=("exact" if python_memory == "exact" else "sampled") if python_memory else "",
         trace_only=trace_only,
+        verbose=bool(config.get("verbose")),
         kineto_metadata=bool(config.get("expose_kineto_event_metadata")),
         follow_children=bool(follow_children),
         tasks=bool(categories & Category.TASK),

@@ -414,7 +414,7 @@ class Result:
         """Write Kineto's JSON, gzipped if the path ends in .gz. members: name -> JSON text."""
         from fastprof.exporters.trace_writers import write_chrome_capture
 
-        write_chrome_capture(self.capture_to_write, path, members)
+        write_chrome_capture(self.capture_to_write, path, members, call_stacks=self.options.verbose)
 
     def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
         """Write Perfetto's protobuf format, gzipped if the path ends in .gz."""

@@ -257,3 +257,33 @@ def test_async_ranges_share_a_row_with_their_name(tmp_path: Path) -> None:
     shared = [e for e in found if e["name"] == "shared"]
     assert [e["cat"] for e in shared] == ["user_annotation"] * 2
     assert sorted(e["args"].get("is_async", False) for e in shared) == [False, True]
+
+
+def test_rows_of_python_functions_have_torchs_args(tmp_path: Path) -> None:
+    def inner() -> None:
+        torch.ones(1)
+
+    def outer() -> None:
+        inner()
+
+    def args_of(package: Any, name: str, **options: Any) -> dict[str, Any]:
+        _, trace = traced(package, outer, tmp_path / "trace.json", with_stack=True, **options)
+        calls = [e for e in trace["traceEvents"] if e.get("cat") == "python_function"]
+        names = {e["args"]["Python id"]: e["name"].rpartition(": ")[2] for e in calls}
+        (args,) = (e["args"] for e in calls if e["name"].endswith(f": {name}"))
+        args["Python parent id"] = names[args["Python parent id"]]
+        if "Call stack" in args:
+            stack = args["Call stack"].strip(";").split(";")
+            args["Call stack"] = [frame.rpartition(": ")[2] for frame in stack]
+        for key in ("Python id", *IDS, "Call line"):
+            args.pop(key, None)
+        return args
+
+    def config() -> Any:
+        return torch._C._profiler._ExperimentalConfig(verbose=True)
+
+    for name in ("inner", "outer"):
+        ours = args_of(fastprof, name, experimental_config=config())
+        assert ours == args_of(torch.profiler, name, experimental_config=config())
+        assert ours.keys() == {"Python thread", "Python parent id", "Call stack"}
+        assert args_of(fastprof, name).keys() == args_of(torch.profiler, name).keys()

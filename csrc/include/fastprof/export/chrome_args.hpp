@@ -27,8 +27,13 @@ FASTPROF_NAMESPACE_BEGIN
 class ChromeArgs {
  public:
   // event_ids: write row ids, see ChromeTraceOptions.
-  ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name, bool event_ids)
-      : capture_(capture), out_(out), frames_(std::move(frame_name)), event_ids_(event_ids) {
+  ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name, bool event_ids,
+             bool call_stacks)
+      : capture_(capture),
+        out_(out),
+        frames_(std::move(frame_name)),
+        event_ids_(event_ids),
+        call_stacks_(call_stacks) {
     for (const SiteInfo& site : capture.sites) keys_.push_back(member_keys(site.arg_names));
     counter_keys_ = member_keys(capture.counter_names);
     find_calls();
@@ -152,6 +157,7 @@ class ChromeArgs {
     if (!any) return;
     calls_.resize(capture_.size());
     callers_.push_back(0);
+    sites_of_calls_.push_back(0);
     NestingWalk<int64_t> walk;
     for (size_t row = 0; row < calls_.size(); ++row) {
       if (row != 0 && capture_.track[row] != capture_.track[row - 1]) walk.reset();
@@ -160,6 +166,10 @@ class ChromeArgs {
       const int32_t caller =
           walk.enter(static_cast<int32_t>(row), capture_.start_ns[row], capture_.end_ns[row]);
       callers_.push_back(caller < 0 ? 0 : calls_[static_cast<size_t>(caller)]);
+      if (!call_stacks_) continue;
+      sites_of_calls_.push_back(capture_.site[row]);
+      const uint32_t thread = capture_.tracks[capture_.track[row]].id_of_thread();
+      threads_.try_emplace(thread, threads_.size());
     }
   }
 
@@ -167,6 +177,11 @@ class ChromeArgs {
   // among those of its class, as PyTorch does.
   void write_call(size_t row) {
     const uint32_t caller = callers_[calls_[row]];
+    if (call_stacks_) {
+      member(",\"Python thread\":");
+      write_int(static_cast<int64_t>(
+          threads_.find(capture_.tracks[capture_.track[row]].id_of_thread())->second));
+    }
     member(",\"Python parent id\":");
     if (caller == 0)
       out_.append("null");
@@ -174,6 +189,8 @@ class ChromeArgs {
       write_int(caller);
     member(",\"Python id\":");
     write_int(calls_[row]);
+    const uint8_t details = capture_.flags[row] & event_flag::detail;
+    if (call_stacks_ && caller != 0 && details == 0) write_callers(caller);
     const std::string& name = capture_.sites[capture_.site[row]].name;
     const size_t number = name.rfind('_') + 1;
     if (name.compare(0, 11, "nn.Module: ") != 0 || number == 0 || number == name.size() ||
@@ -181,6 +198,22 @@ class ChromeArgs {
       return;
     member(",\"Python module id\":");
     out_.append(std::string_view(name).substr(number));
+  }
+
+  // Writes the stack of a call, from its caller outward. Consecutive calls often have one caller.
+  void write_callers(uint32_t caller) {
+    if (caller != last_caller_) {
+      std::string names;
+      for (uint32_t up = caller; up != 0; up = callers_[up]) {
+        if (!names.empty()) names += ';';
+        names += capture_.sites[sites_of_calls_[up]].name;
+      }
+      callers_text_.clear();
+      append_json_string(callers_text_, names);
+      last_caller_ = caller;
+    }
+    member(",\"Call stack\":");
+    out_.append(callers_text_);
   }
 
   // In PyTorch's order of members. Marks do not represent an op and get only "Ev Idx".
@@ -228,7 +261,7 @@ class ChromeArgs {
         "External id",      "Ev Idx",          "Node id",          "Overload name",
         "C++ stack",        "Call stack",      "Module Hierarchy", "counted_fraction",
         "counters",         "Input Dims",      "Input Strides",    "Input type",
-        "Concrete Inputs",  "metadata_json",   "Call line"};
+        "Concrete Inputs",  "metadata_json",   "Call line",        "Python thread"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;
@@ -381,8 +414,14 @@ class ChromeArgs {
   std::vector<bool> is_call_site_;
   std::vector<uint32_t> calls_;    // by row: number of the call, 0 if it is none; empty: no calls
   std::vector<uint32_t> callers_;  // by number of a call: that of its caller, 0 for none
+  // With call_stacks_: the site of each call, by number; the numbers of threads with calls, by id.
+  std::vector<uint32_t> sites_of_calls_;
+  std::unordered_map<uint32_t, size_t> threads_;
+  std::string callers_text_;  // of last_caller_
+  uint32_t last_caller_ = 0;
   bool first_ = true;
   const bool event_ids_;
+  const bool call_stacks_;
   // State of the row being written.
   int64_t record_function_id_ = 0;
   bool has_own_ids_ = false;  // its JSON details contain one of the id members

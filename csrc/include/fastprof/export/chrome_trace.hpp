@@ -39,7 +39,7 @@ class ChromeTraceWriter {
         out_(out),
         has_ops_(shows_ops(capture) || !capture.device_links.empty()),
         event_ids_(chosen(options.event_ids)),
-        args_(capture, out, options.frame_name, event_ids_),
+        args_(capture, out, options.frame_name, event_ids_, options.call_stacks),
         layout_(capture),
         links_(capture),
         device_links_(capture),

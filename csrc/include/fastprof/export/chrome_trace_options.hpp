@@ -35,6 +35,10 @@ struct ChromeTraceOptions {
   enum class KinetoPart : uint8_t { automatic, never, always };
   KinetoPart event_ids = KinetoPart::automatic;
   KinetoPart window_marks = KinetoPart::automatic;
+  // "Python thread" and "Call stack" of calls of Python functions: the number of the thread among
+  // those with calls, and the calls around. Kineto writes them on request (verbose). A stack of ten
+  // calls takes 400 bytes.
+  bool call_stacks = false;
   FrameName frame_name;    // names frames of native stacks; see capture_frame_name
   TraceProgress progress;  // called while a file is written
 };
