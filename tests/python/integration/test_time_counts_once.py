@@ -203,4 +203,18 @@ def test_the_page_folds_tasks_of_a_coroutine_and_idle_workers(
     row = "model.n - 1"
     page.run(f"fastprof.ready.then(({{model}}) => fastprof.parts.timeline.zoomTo({row}))")
     assert page.run(bands)[0] == [*labels, "task T (Task-1)", "task T (Task-2)"]
+    page.view("flame")
+    threads = """(() => {
+        const lists = [...document.querySelectorAll(".view.flame select")];
+        const list = lists.find((each) => each.options[0].text === "all");
+        const totals = [...list.options].map((option) => {
+            list.value = option.value;
+            list.dispatchEvent(new Event("change"));
+            return [option.text, fastprof.parts.flame.tree().total];
+        });
+        return totals;
+    })()"""
+    assert page.run(threads) == [
+        ["all", 140], ["0", 80], ["W1", 40], ["idle workers × 1", 0], ["T × 2", 20],
+    ]  # fmt: skip
     page.close()

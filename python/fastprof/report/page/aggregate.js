@@ -3,7 +3,7 @@
 
 /**
  * @typedef {{interval?: [number, number] | null, lane?: number, calls?: boolean}} Selection
- *   lane: only rows of this lane. calls: false leaves Python calls out; their time then belongs to the enclosing row
+ *   lane: only rows of this lane or group of lanes (R.lanes.choices). calls: false leaves Python calls out; their time then belongs to the enclosing row
  * @typedef {{label: string, key: number, detail: string, row: number, count: number, self: number, total: number,
  *            least: number, most: number, memory: number, selfMemory: number, device: number, selfDevice: number,
  *            flops: number}} Group
@@ -23,8 +23,7 @@ R.aggregate = (() => {
     const parents = hidesCalls ? withoutCalls(model) : model.parent;
     const inside = plain ? length : clipped(model, interval);
     const self = plain ? model.self : selfOf(model, parents, inside, hidesCalls);
-    const lanes = lane >= 0 ? [model.lanes[lane]] : model.lanes;
-    for (const { first, count } of lanes) {
+    for (const { first, count } of R.lanes.chosen(model, lane)) {
       for (let row = first; row < first + count; row++) {
         if (interval && (start[row] >= interval[1] || start[row] + length[row] < interval[0])) continue;
         if (hidesCalls && keys[rowKey[row]].call) continue;

@@ -20,13 +20,11 @@ R.controls = (() => {
     return list;
   }
 
-  /** Selection of one thread or stream; it applies to all views. */
+  /** Selection of one thread or stream, or of the tasks of one coroutine; it applies to all views. */
   function lane(/** @type {HTMLElement} */ form, /** @type {any} */ model) {
     const options = /** @type {Record<string, string>} */ ({ "-1": "all" });
     const several = new Set(model.lanes.map((/** @type {any} */ each) => each.pid)).size > 1;
-    model.lanes.forEach((/** @type {any} */ each, /** @type {number} */ number) => {
-      if (each.count) options[` ${number}`] = R.format.shown(several ? `${each.label} · pid ${each.pid}` : each.label, 60);
-    });
+    for (const { number, label, pid } of R.lanes.choices(model)) options[` ${number}`] = R.format.shown(several ? `${label} · pid ${pid}` : label, 60);
     if (Object.keys(options).length <= 2) return;
     const list = select(form, "Thread", options, "-1", (value) => R.state.set({ lane: Number(value) }));
     R.state.on((changed) => {

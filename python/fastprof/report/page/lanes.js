@@ -106,6 +106,33 @@ R.lanes = (() => {
     return groups;
   }
 
+  /**
+   * The entries of a selection of lanes, in their order: a lane with rows, or a group. `number`: of the lane; of a group,
+   * counted on from the last lane.
+   * @returns {{number: number, label: string, pid: number, lanes: number[]}[]}
+   */
+  function choices(/** @type {any} */ model) {
+    if (model.laneChoices) return model.laneChoices;
+    const entries = /** @type {{number: number, label: string, pid: number, lanes: number[]}[]} */ ([]);
+    const pids = [...new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid))];
+    const groups = new Map(pids.flatMap((pid) => [...groupsOf(model, pid)]));
+    let next = model.lanes.length;
+    model.lanes.forEach((/** @type {any} */ { label, pid, count }, /** @type {number} */ number) => {
+      const group = groups.get(number);
+      if (!group && count) entries.push({ number, label, pid, lanes: [number] });
+      if (group && group.lanes[0] === number) entries.push({ number: next++, label: group.label, pid, lanes: group.lanes });
+    });
+    return (model.laneChoices = entries);
+  }
+
+  /** The lanes of a chosen number; all for a negative one. */
+  function chosen(/** @type {any} */ model, /** @type {number} */ number) {
+    if (number < 0) return model.lanes;
+    if (number < model.lanes.length) return [model.lanes[number]];
+    const entry = choices(model).find((/** @type {any} */ each) => each.number === number);
+    return entry ? entry.lanes.map((lane) => model.lanes[lane]) : [];
+  }
+
   /** Expand the group of a lane, so that the lane has a band. */
   function reveal(/** @type {any} */ model, /** @type {number} */ number) {
     const group = groupsOf(model, model.lanes[number].pid).get(number);
@@ -128,5 +155,5 @@ R.lanes = (() => {
     else closed.add(id);
   }
 
-  return { LINE, GUTTER, RULER, layout, readSignals, toggle, reveal, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
+  return { LINE, GUTTER, RULER, layout, choices, chosen, readSignals, toggle, reveal, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
 })();
