@@ -71,6 +71,12 @@ FASTPROF_NOINLINE uint32_t line_of_recorded(const CallStack& calls, PyObject* co
 
 }  // namespace
 
+CallingInstruction innermost_instruction() noexcept {
+  PythonFrame frame{nullptr, 0};
+  walk_python_frames(PyThreadState_Get(), &frame, 1);
+  return {frame.code, frame.offset / 2};
+}
+
 uintptr_t find_call_line(const CallStack& calls, CallingInstruction caller) noexcept {
   if (caller.code == nullptr) return 0;
   // Calls of functions written in C may lie between.

@@ -36,6 +36,9 @@ instruction_of(const _PyInterpreterFrame* frame) noexcept {
 }
 #endif
 
+// That of the calling thread's innermost frame. GIL.
+CallingInstruction innermost_instruction() noexcept;
+
 // The line at which the stack's thread makes the call that is about to begin, in a slot's bits for
 // it; 0: unknown. Any call; finds the line if no call was made from there before. GIL.
 uintptr_t find_call_line(const CallStack& calls, CallingInstruction caller) noexcept;

@@ -8,6 +8,7 @@
 
 #include "adapters/python/call_counts.hpp"
 #include "adapters/python/frames.hpp"
+#include "adapters/python/lock_entries.hpp"
 #include "fastprof/base/error.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -52,6 +53,7 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
   ++g_profiles;
   try {
     problems.not_traced = install_hooks();
+    record_lock_entries(true);
   } catch (...) {
     stop_tracing();
     throw;
@@ -112,6 +114,7 @@ void look_for_modules() {
 
 std::string stop_tracing() noexcept {
   if (g_profiles == 0 || --g_profiles != 0) return {};
+  record_lock_entries(false);
   std::string reason = remove_hooks();
   set_module_call(nullptr);
   use_module_names(false);
@@ -120,6 +123,7 @@ std::string stop_tracing() noexcept {
 
 void forget_tracing_in_child() noexcept {
   if (std::exchange(g_profiles, 0u) == 0) return;
+  record_lock_entries(false);
   forget_hooks_in_child();
   set_module_call(nullptr);
   use_module_names(false);

@@ -56,6 +56,8 @@ std::string install_hooks();
 // the owners of profile functions that replaced ours meanwhile.
 std::string remove_hooks() noexcept;
 void forget_hooks_in_child() noexcept;
+// The calling thread's stack; null if its calls are not traced.
+CallStack* stack_of_this_thread() noexcept;
 
 // Fills an empty CallStack with the frames of a thread, as calls that began before the tracing.
 void add_frames_of(PyThreadState* thread, CallStack& calls);

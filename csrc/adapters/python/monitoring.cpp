@@ -407,6 +407,10 @@ bool call_at_return(PyObject*, PyObject*) {
   return false;
 }
 
+CallStack* stack_of_this_thread() noexcept {
+  return g_tool < 0 ? nullptr : own_stack();
+}
+
 void forget_hooks_in_child() noexcept {
   leave_tool();
   Threads& all = g_threads;

@@ -290,6 +290,12 @@ std::string remove_hooks() noexcept {
   return others;
 }
 
+CallStack* stack_of_this_thread() noexcept {
+  const PyThreadState* thread = PyThreadState_Get();
+  const bool traced = thread->c_profilefunc == on_event && thread->tracing == 0;
+  return traced ? &calls_of(thread->c_profileobj) : nullptr;
+}
+
 void forget_hooks_in_child() noexcept {
   end_watch_of_new_threads();
   g_stacks_in_use = 0;  // of threads that are not there
