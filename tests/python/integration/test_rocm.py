@@ -178,6 +178,25 @@ print(json.dumps([str(prof.missing), str(refused.missing), [e.name for e in refu
     assert "does not begin: a failure of the double (9)" in seen[1] and seen[2] == ["range"]
 
 
+def test_fastprof_run_registers_before_the_program_starts_hip(
+    rocprofiler: Path, tmp_path: Path
+) -> None:
+    register = build_register(tmp_path)
+    (tmp_path / "train.py").write_text(f"""
+import ctypes
+ctypes.CDLL({str(register)!r})  # HIP starts
+gpu = ctypes.CDLL({str(rocprofiler)!r})
+gpu.fake_load_kernel(b"_Z4gemmPfS_i.kd")
+gpu.fake_launch(b"_Z4gemmPfS_i.kd", 0, ctypes.c_uint64(3), ctypes.c_uint64(200000))
+""")
+    seen = recorded(rocprofiler, """
+import subprocess
+done = subprocess.run([sys.executable, "-m", "fastprof", "run", "train.py"], capture_output=True, text=True)
+print(json.dumps(done.stdout + done.stderr))
+""", tmp_path)  # fmt: skip
+    assert "gemm(float*, float*, int)" in seen and "Self CUDA time total" in seen
+
+
 def test_torch_profilers_tool_is_registered_together_with_ours(
     rocprofiler: Path, tmp_path: Path
 ) -> None:
