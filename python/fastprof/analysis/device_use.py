@@ -14,6 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.device_queue import device_queue
+from fastprof.analysis.device_work import (
+    CopyRate,
+    Occupancy,
+    SmallRuns,
+    copy_rates,
+    occupancy_of,
+    small_runs,
+)
 from fastprof.analysis.intervals import union_of
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.visible_text import shortened
@@ -31,7 +39,7 @@ _SYNCHRONIZING = (
 )  # fmt: skip
 _LOADER = "enumerate(DataLoader)#"
 _SMALL_NS = 5_000  # duration below which the launch of a kernel takes longer than the kernel
-_SHOWN_KERNELS, _NAME = 3, 90  # kernels, characters of a name
+_SHOWN_KERNELS, _SHOWN_COPIES, _NAME = 3, 2, 90  # kernels, kinds of copies, characters of a name
 _LAUNCH, _SYNC, _LOAD, _QUEUED = range(4)
 _REASONS = (
     "the host launched too late",
@@ -52,7 +60,7 @@ class DeviceUse(NamedTuple):
 
     span_ns, busy_ns: the time looked at, and the part with work. idle: (reason, remedy, ns), longest first. kernels:
     (name, ns, count), longest first. small: number of kernels shorter than 5 us. kernel_count: of all
-    kernels. rows: table rows of the works that ended the longest gaps.
+    kernels. rows: table rows of the works that ended the longest gaps. occupancy, runs, copies: see device_work.py.
     """
 
     device: int
@@ -63,6 +71,9 @@ class DeviceUse(NamedTuple):
     small: int
     kernel_count: int
     rows: list[int]
+    occupancy: Occupancy | None
+    runs: SmallRuns
+    copies: list[CopyRate]
 
     def texts(self) -> list[str]:
         """Return sentences for people: the idle time with its reasons, the kernels, the small ones."""
@@ -75,13 +86,37 @@ class DeviceUse(NamedTuple):
         ]
         lines = [text + (": " + ", ".join(parts) if parts else "")]
         for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
-            shown = f"{shortened(name, _NAME)}  ({counted(count, 'kernel')})"
+            shown = (
+                f"{shortened(name, _NAME)}  ({counted(count, 'kernel')}{self._occupancy_of(name)})"
+            )
             lines.append(f"{_percent(ns, self.busy_ns):>7} {_time(ns):>10}  {shown}")
+        if self.occupancy is not None:
+            lines.append(
+                f"kernels held {self.occupancy.percent:.0f} % of the device's threads (occupancy, weighted by time)"
+            )
         if 2 * self.small > self.kernel_count:
             lines.append(
                 f"{self.small} of {counted(self.kernel_count, 'kernel')} take less than {_time(_SMALL_NS)}"
             )
+        if self.runs.gap_ns > 0.01 * self.span_ns:
+            lines.append(
+                f"{counted(self.runs.runs, 'run')} of small kernels on one stream, of up to {self.runs.longest}, with "
+                f"{_time(self.runs.gap_ns)} ({_percent(self.runs.gap_ns, self.span_ns)}) between them: "
+                "torch.compile or a CUDA graph can join them"
+            )
+        for copy in self.copies[:_SHOWN_COPIES]:
+            rate = copy.size_bytes / max(copy.ns, 1)
+            lines.append(
+                f"{copy.name}: {copy.size_bytes / 1e6:.1f} MB in {_time(copy.ns)}, {rate:.1f} GB/s"
+                + ("; pinned memory is faster (pin_memory=True)" if "Pageable" in copy.name else "")
+            )
         return lines
+
+    def _occupancy_of(self, name: str) -> str:
+        for known, percent, limit in self.occupancy.limits if self.occupancy is not None else []:
+            if known == name:
+                return f", occupancy {percent:.0f} %" + (f", limited by {limit}" if limit else "")
+        return ""
 
 
 def _percent(part: float, whole: float) -> str:
@@ -137,6 +172,9 @@ def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
         int((duration < _SMALL_NS).sum()),
         len(kernels),
         in_order[ended_by].tolist(),
+        occupancy_of(table, kernels),
+        small_runs(table, kernels, _SMALL_NS),
+        copy_rates(table, np.setdiff1d(work, kernels)),
     )
 
 

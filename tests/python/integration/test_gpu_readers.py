@@ -16,6 +16,11 @@ import pytest
 from cuda_double import build_driver_double, genuine_headers, run
 from trace_readers import PerfettoProcessor, perfetto_distribution
 
+import fastprof
+from fastprof.analysis.communication import communication
+from fastprof.analysis.named_rows import NamedRows
+from fastprof.analysis.steps import StepTimes
+
 pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
@@ -30,7 +35,7 @@ with profile(activities=both, schedule=fastprof.schedule(wait=0, warmup=0, activ
         with record_function("aten::mm"):
             for _ in range(20):
                 launch(time=400000)
-            launch(b"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", stream=20, time=2000000)
+            launch(b"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", stream=20, time=12000000)
         with record_function("aten::copy_"):
             copy(kind=1, source=2, to=3, size=1 << 20, time=300000)
             copy(kind=2, source=3, to=1, size=1 << 19, time=300000)
@@ -71,6 +76,14 @@ def union_ns(spans: list[Span]) -> int:
         total += max(0, until - max(begin, end))
         end = max(end, until)
     return total
+
+
+def overlap_percent(trace: Path) -> float:
+    """Return the share of communication beside computation, by explain()'s analysis of the trace."""
+    table = fastprof.load(trace)
+    times = StepTimes(NamedRows(table))
+    found = communication(table, times.start, times.end)
+    return 100 * sum(c.overlap_ns for c in found) / sum(c.comm_ns for c in found)
 
 
 def analyse(folder: Path, program: str) -> Any:
@@ -129,6 +142,8 @@ print(json.dumps({
         - union_ns(spans["comm"] + spans["compute"])
     )
     assert seen["overlap"] == pytest.approx(100 * both / union_ns(spans["comm"]), abs=2)
+    exact = pytest.approx(100 * both / union_ns(spans["comm"]), abs=0.01)
+    assert overlap_percent(folder / "traces" / "rank.json") == exact
     assert set(seen["bandwidth"]) == {"Memcpy HtoD", "Memcpy DtoH", "Memset"} == set(seen["series"])
     assert all(mean > 0 for mean in seen["bandwidth"].values())
 

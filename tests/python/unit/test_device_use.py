@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
 import fastprof
 from fastprof.analysis import explain
 
@@ -90,3 +95,35 @@ def test_kernels_by_their_share_and_small_ones() -> None:
     found = [claim.text for claim in explain(table_of(rows)).devices]
     assert found[1].split() == ["100.0", "%", "8.000us", "gemm", "(4", "kernels)"]
     assert found[2] == "4 of 4 kernels take less than 5.000us"
+
+
+def test_occupancy_small_kernels_that_can_be_joined_and_rates_of_copies() -> None:
+    """By the arguments of a loaded trace; kernels of a graph are joined already."""
+    events: list[dict[str, Any]] = []
+
+    def add(name: str, category: str, start: int, length: int, **args: Any) -> None:
+        on_device = category != "user_annotation"
+        place = {"pid": 0, "tid": 7} if on_device else {"pid": 5, "tid": 5}
+        times = {"ts": start, "dur": length}
+        events.append({"ph": "X", "name": name, "cat": category, "args": args, **times, **place})
+
+    add("main", "user_annotation", 0, 1000)
+    held = {"est. achieved occupancy %": 25, "occupancy": {"limitingFactors": "REGS"}}
+    add("gemm", "kernel", 0, 300, device=0, stream=7, **held)
+    for n in range(4):  # gaps of 18 us
+        add("small", "kernel", 320 + 20 * n, 2, device=0, stream=7, **{"est. achieved occupancy %": 75})  # fmt: skip
+    for n in range(4):
+        add("node", "kernel", 500 + 20 * n, 2, device=0, stream=7, **{"graph id": 3})
+    add("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 700, 100, device=0, stream=7, bytes=400_000)  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        path.write_text(json.dumps({"traceEvents": events}))
+        found = [claim.text for claim in explain(fastprof.load(path)).devices]
+    assert found[1].endswith("gemm  (1 kernel, occupancy 25 %, limited by REGS)")
+    assert found[4:] == [
+        "kernels held 26 % of the device's threads (occupancy, weighted by time)",
+        "8 of 9 kernels take less than 5.000us",
+        "1 run of small kernels on one stream, of up to 4, with 54.000us (6.8 %) between them: torch.compile or "
+        "a CUDA graph can join them",
+        "Memcpy HtoD (Pageable -> Device): 0.4 MB in 100.000us, 4.0 GB/s; pinned memory is faster (pin_memory=True)",
+    ]

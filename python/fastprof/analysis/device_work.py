@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device's work was like: occupancy of kernels, runs of small kernels, rates of copies. On columns; any thread.
+
+Figures come from the arguments of the rows (Kineto's names), so work without them has none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.table import EventTable
+
+__all__ = ["CopyRate", "Occupancy", "SmallRuns", "copy_rates", "occupancy_of", "small_runs"]
+
+Array: TypeAlias = NDArray[Any]
+_OCCUPANCY = "est. achieved occupancy %"
+
+
+class Occupancy(NamedTuple):
+    """Occupancy of kernels in percent of the device's threads, weighted by their time; by kernel, longest first."""
+
+    percent: float
+    limits: list[
+        tuple[str, float, str]
+    ]  # name, percent, what limits it ("WARPS|REGS"; "" for unknown)
+
+
+class SmallRuns(NamedTuple):
+    """Runs of successive small kernels on one stream. gap_ns: time between the kernels of a run, all in all."""
+
+    runs: int
+    longest: int
+    gap_ns: int
+
+
+class CopyRate(NamedTuple):
+    """Copies or fills of one kind: their number, bytes in all, and the time that they took, int ns."""
+
+    name: str
+    copies: int
+    size_bytes: int
+    ns: int
+
+
+def _members(table: EventTable, rows: Array) -> tuple[Array, dict[int, dict[str, Any]]]:
+    """Return the code of each row's arguments, -1 for none, and the parsed arguments by code."""
+    column = table.coded.get("metadata_json")
+    if column is None:
+        return np.full(len(rows), -1, np.int64), {}
+    codes = np.asarray(column.codes[rows], np.int64)
+    parsed: dict[int, dict[str, Any]] = {}
+    for code in np.unique(codes[codes >= 0]).tolist():
+        try:
+            value = json.loads(column.values[code])
+        except (TypeError, ValueError):
+            continue
+        if isinstance(value, dict):
+            parsed[code] = value
+    return codes, parsed
+
+
+def _by_code(codes: Array, values: dict[int, float]) -> Array:
+    """Return the value of each row by its code, NaN for unknown ones."""
+    known = np.full(int(codes.max(initial=-1)) + 2, np.nan)
+    for code, value in values.items():
+        known[code] = value
+    found: Array = known[codes]  # the last one is of -1
+    return found
+
+
+def _number(value: Any) -> float:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if known else float("nan")
+
+
+def occupancy_of(table: EventTable, kernels: Array) -> Occupancy | None:
+    """Return the occupancy of kernels, given by table row; None if no row says it."""
+    codes, parsed = _members(table, kernels)
+    percent = _by_code(codes, {c: _number(m.get(_OCCUPANCY)) for c, m in parsed.items()})
+    duration = (table.end_ns[kernels] - table.start_ns[kernels]).astype(np.float64)
+    known = ~np.isnan(percent) & (duration > 0)
+    if not known.any():
+        return None
+    kernels, codes, percent, duration = (
+        each[known] for each in (kernels, codes, percent, duration)
+    )
+    site, code = np.unique(table.column("site")[kernels], return_inverse=True)
+    total = np.bincount(code.reshape(-1), duration)
+    mean = np.bincount(code.reshape(-1), duration * percent) / total
+    limits = []
+    for at in np.argsort(-total, kind="stable").tolist():
+        of_kernel = np.flatnonzero(code.reshape(-1) == at)
+        longest = int(codes[of_kernel[np.argmax(duration[of_kernel])]])
+        details = parsed[longest].get("occupancy")
+        by = str(details.get("limitingFactors", "")) if isinstance(details, dict) else ""
+        limits.append((table.sites.names[int(site[at])], float(mean[at]), by))
+    return Occupancy(float((duration * percent).sum() / duration.sum()), limits)
+
+
+def small_runs(table: EventTable, kernels: Array, least_ns: int) -> SmallRuns:
+    """Return the runs of two and more kernels below `least_ns` on a stream, given by table row.
+
+    Kernels of CUDA graphs are left out: they are joined already.
+    """
+    codes, parsed = _members(table, kernels)
+    of_graph = _by_code(codes, {c: _number(m.get("graph id", 0)) for c, m in parsed.items()}) > 0
+    stream = table.column("device_resource_id")[kernels]
+    order = np.lexsort((table.start_ns[kernels], stream))
+    start, end = table.start_ns[kernels][order], table.end_ns[kernels][order]
+    small = (end - start < least_ns) & ~of_graph[order]
+    joined = small[1:] & small[:-1] & (stream[order][1:] == stream[order][:-1])
+    if not joined.any():
+        return SmallRuns(0, 0, 0)
+    gap_ns = int((start[1:] - end[:-1]).clip(min=0)[joined].sum())
+    edges = np.diff(np.concatenate([[0], joined.astype(np.int8), [0]]))
+    lengths = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1) + 1
+    return SmallRuns(len(lengths), int(lengths.max()), gap_ns)
+
+
+def copy_rates(table: EventTable, copies: Array) -> list[CopyRate]:
+    """Return copies and fills by name, given by table row, most time first. Those without bytes are left out."""
+    size = _bytes_of(table, copies)
+    known = ~np.isnan(size)
+    copies, size = copies[known], size[known]
+    by_name: dict[str, list[int]] = {}
+    duration = table.end_ns[copies] - table.start_ns[copies]
+    sites, code = np.unique(table.column("site")[copies], return_inverse=True)
+    for at, site in enumerate(sites.tolist()):
+        chosen = code.reshape(-1) == at
+        sums = by_name.setdefault(table.sites.names[site], [0, 0, 0])
+        for place, value in enumerate((chosen.sum(), size[chosen].sum(), duration[chosen].sum())):
+            sums[place] += int(value)
+    return sorted((CopyRate(n, *sums) for n, sums in by_name.items()), key=lambda each: -each.ns)
+
+
+def _bytes_of(table: EventTable, copies: Array) -> Array:
+    """Return the bytes of each copy, NaN for unknown: its argument in a capture, or that of a loaded trace."""
+    codes, parsed = _members(table, copies)
+    size = _by_code(codes, {c: _number(m.get("bytes")) for c, m in parsed.items()})
+    if table.payload_words is None or not table.has("payload"):
+        return size
+    site, payload = table.column("site")[copies], table.column("payload")[copies]
+    names = table.sites.field("arg_names")
+    for each in np.unique(site).tolist():
+        if names[each] and "bytes" in names[each]:
+            rows = np.flatnonzero((site == each) & (payload != NO_PAYLOAD))
+            at = payload[rows].astype(np.int64) + list(names[each]).index("bytes")
+            size[rows] = table.payload_words[at].astype(np.float64)
+    return size
