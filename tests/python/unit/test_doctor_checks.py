@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof import _paths
 from fastprof.cli import checks
 from fastprof.cli.checks import Finding
 
@@ -224,35 +223,3 @@ def test_devices_of_plug_ins(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
     assert found["CPU"] == (True, "recorded")
     assert found["XPU"][0] is False
     assert found["device plug-in"] == (False, "other.so is not used: OSError: no such file")
-
-
-def test_who_gets_the_ranges_of_nvtx_and_itt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library, other = tmp_path / "ours.so", tmp_path / "theirs.so"
-    for path in (library, other):
-        path.touch()
-    monkeypatch.setattr(_paths, "injection_library", lambda: library)
-    monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
-    monkeypatch.setenv("INTEL_LIBITTNOTIFY64", "")
-    assert list(checks._injections()) == [
-        ("NVTX", True, f"ranges are received on request (fastprof run --nvtx), by {library}"),
-        ("ITT", True, f"ranges are received on request (fastprof run --itt), by {library}"),
-    ]
-    monkeypatch.setenv("NVTX_INJECTION64_PATH", str(library))
-    monkeypatch.setenv("INTEL_LIBITTNOTIFY64", str(other))
-    nvtx, itt = checks._injections()
-    assert nvtx == ("NVTX", True, f"ranges are received: NVTX_INJECTION64_PATH is {library}")
-    assert itt[:2] == ("ITT", False)
-    assert itt.text.startswith(f"another tool takes the ranges: INTEL_LIBITTNOTIFY64 is {other}.")
-    other.unlink()
-    assert "which does not exist" in list(checks._injections())[1].text
-
-    def missing() -> Path:
-        raise FileNotFoundError("no library")
-
-    monkeypatch.setattr(_paths, "injection_library", missing)
-    assert list(checks._injections()) == [
-        ("NVTX", False, "ranges cannot be received: no library"),
-        ("ITT", False, "ranges cannot be received: no library"),
-    ]

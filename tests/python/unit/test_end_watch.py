@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import select
 import signal
@@ -202,26 +201,6 @@ def test_a_program_that_closes_all_descriptors(profile: Profile, tmp_path: Path)
     finally:
         for descriptor in files:
             os.close(descriptor)
-
-
-def test_one_closed_descriptor_is_enough_to_do_without(profile: Profile) -> None:
-    os.close(profile.watch._end.number)
-    profile.watch.begin()
-    assert not profile.is_waiting()
-    os.close(profile.watch._woken.number)
-    profile.watch.pause()  # does not write into a pipe without a reader
-
-
-def test_without_a_thread_a_fork_does_not_wait(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> int:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    profile.watch.begin()
-    assert not profile.watch._gone.locked()
-    profile.watch.pause()
 
 
 def test_closing_in_a_forked_child(profile: Profile) -> None:

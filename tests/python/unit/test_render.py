@@ -243,13 +243,6 @@ def test_shapes_are_cut_before_columns_go() -> None:
     assert "\n" + "a" * 12 + "..." + "a" * 12 + "  " in text and "  [[1, 2, 3], ...1, 2, 3]" in text
 
 
-def test_sides_of_html_cells() -> None:
-    html = EventList([event("a", 0, 10, stack=["f.py(1): f"])])._repr_html_()
-    cells = re.findall(r"<td( class=\"text\")?", html)
-    assert ["left" if text else "right" for text in cells] == ["left", *["right"] * 6, "left"]
-    assert EventList([])._repr_html_() == "<p>no events</p>"
-
-
 def test_one_shape_for_all_rows() -> None:
     table = EventTable(
         {"start_ns": [0, 5], "end_ns": [3, 9], "site": [0, 0]},
