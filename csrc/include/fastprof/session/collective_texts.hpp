@@ -23,7 +23,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace assembling {
 
 // Writes the members of a kernel's arguments. Names, order and conditions are those of Kineto
-// (libkineto/src/output_json.cpp, appendCollectiveArgs).
+// (appendCollectiveArgs of libkineto's JSON writer).
 class CollectiveMembers {
  public:
   explicit CollectiveMembers(const OpInputTexts& op) : op_(op) {
