@@ -9,6 +9,9 @@
 //   FASTPROF_RANGE_DYNAMIC(name)                the same; name is any expression convertible to
 //                                               std::string_view, interned (about 10 ns more)
 //   FASTPROF_FUNCTION()                         range with the name of the enclosing function
+//   FASTPROF_WAIT(name)                         range around code that only waits, such as that
+//                                               for a lock: category "wait" in tables and traces,
+//                                               and behind all other ranges in summaries
 //   FASTPROF_RANGE_ARGS(name, key, value, ...)  range with 1 to 6 arguments. Keys are literals;
 //                                               values are integers, floats, bools, enums, strings
 //                                               (copied) or pointers
@@ -27,6 +30,7 @@
 
 #define FASTPROF_RANGE_IN(category_mask, name) static_cast<void>(0)
 #define FASTPROF_RANGE(name) static_cast<void>(0)
+#define FASTPROF_WAIT(name) static_cast<void>(0)
 #define FASTPROF_RANGE_DYNAMIC(name) static_cast<void>(0)
 #define FASTPROF_FUNCTION() static_cast<void>(0)
 #define FASTPROF_RANGE_ARGS(name, ...) static_cast<void>(0)
@@ -72,6 +76,17 @@
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name) \
       FASTPROF_UNIQUE_END
 #define FASTPROF_RANGE(name) FASTPROF_RANGE_IN(::fastprof::category::user, name)
+
+#define FASTPROF_DETAIL_WAIT(id, name)                                                         \
+  FASTPROF_LOCAL_CONSTANT ::fastprof::Site FASTPROF_CONCAT(fastprof_site_, id) =               \
+      ::fastprof::in_category(                                                                 \
+          ::fastprof::make_site(::fastprof::SiteKind::range, ::fastprof::category::user,       \
+                                ::fastprof::RecordScope::USER_SCOPE, name, __FILE__, __func__, \
+                                static_cast<uint32_t>(__LINE__)),                              \
+          ::fastprof::kWaitCategory);                                                          \
+  ::fastprof::Range FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id))
+#define FASTPROF_WAIT(name) \
+  FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_WAIT(__COUNTER__, "" name) FASTPROF_UNIQUE_END
 #define FASTPROF_FUNCTION()                                                                      \
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, \
                                               __func__) FASTPROF_UNIQUE_END

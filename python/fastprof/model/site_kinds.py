@@ -14,6 +14,7 @@ __all__ = ["KINDS", "call_kind", "site_kinds"]
 # The page (page/base.js) has a colour for each, in this order.
 KINDS = ("range", "user code", "library", "import", "wait", "op", "GPU")
 _RANGE, _USER, _LIBRARY, _IMPORT, _WAIT, _OP = range(6)
+_OF_CATEGORY = {"cpu_op": _OP, "wait": _WAIT}  # "wait": FASTPROF_WAIT in C++
 _ORIGINS = {"own": _USER, "installed": _LIBRARY, "c": _LIBRARY, "import": _IMPORT}
 # Traces of other profilers have the calls that import a module, and none named "import MODULE".
 _IMPORTS = re.compile(
@@ -40,6 +41,6 @@ def _kinds(sites: SiteTable) -> list[int]:
     calls = sites.column("is_python_function")
     categories = sites.field("category")
     return [
-        call_kind(name) if call else _OP if category == "cpu_op" else _RANGE
+        call_kind(name) if call else _OF_CATEGORY.get(category, _RANGE)
         for name, call, category in zip(sites.names, calls, categories, strict=True)
     ]

@@ -35,6 +35,19 @@ std::string line_of(const std::string& name, int64_t ns, int64_t self_ns, size_t
 
 }  // namespace
 
+TEST(waits_come_last_by_self_time) {
+  CaptureBuilder b;
+  const uint32_t work = b.site("work"), idle = b.site("idle", EventKind::range, "wait");
+  b.track(1, "main");
+  b.row(work, 0, 10);
+  b.row(idle, 10, 100);
+  Summary s = summarise(b.finish());
+  CHECK_EQ(s[0].name, "work");
+  CHECK_EQ(s[1].self_ns, int64_t{90});
+  s.sort(SummaryOrder::total);
+  CHECK_EQ(s[0].name, "idle");
+}
+
 TEST(hand_worked) {
   CaptureBuilder b;
   const uint32_t step = b.site("step"), load = b.site("load"),

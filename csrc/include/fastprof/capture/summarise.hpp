@@ -21,11 +21,14 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Returns whether `a` precedes `b` in this order.
+// Returns whether `a` precedes `b` in this order. By self time, ranges that only wait come last:
+// otherwise a thread without work would come first.
 inline bool comes_first(SummaryOrder order, const SummaryRow& a, const SummaryRow& b) noexcept {
   switch (order) {
-    case SummaryOrder::self:
-      return a.self_ns > b.self_ns;
+    case SummaryOrder::self: {
+      const bool a_waits = a.category == kWaitCategory, b_waits = b.category == kWaitCategory;
+      return a_waits != b_waits ? b_waits : a.self_ns > b.self_ns;
+    }
     case SummaryOrder::total:
       return a.total_ns > b.total_ns;
     case SummaryOrder::count:

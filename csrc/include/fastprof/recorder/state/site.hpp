@@ -66,6 +66,9 @@ struct alignas(16) Site {
   uint32_t flags;  // site_flag; 0 for static sites
 };
 
+// The category name of ranges that only wait (FASTPROF_WAIT).
+constexpr const char* kWaitCategory = "wait";
+
 // Tag in the low four bits of the slot word `site`. Values are ABI.
 enum class RecordTag : uintptr_t {
   slot = 0,  // a record of the site's kind
