@@ -81,37 +81,50 @@ def arguments(gpu: Gpu) -> Result:
 
 
 def whole_graphs(gpu: Gpu) -> Result:
-    """CUDA graphs as one row a launch; what that costs; whether nodes come back in a later profile."""
-    replay = gpu.graph()
-    if replay is None:
+    """CUDA graphs as one row a launch; refused for a graph that exists; nodes come back in a later profile."""
+    graphs = [gpu.graph()]
+    if graphs[0] is None:
         return skip("no graph")
 
     def replays() -> None:
         for _ in range(10):
-            replay()
+            for replay in graphs[-1:]:
+                assert replay is not None
+                replay()
         gpu.synchronize()
+
+    def captured() -> None:
+        graphs.append(gpu.graph())
+        replays()
 
     replays()
     facts: dict[str, Any] = {"nodes": ours(replays, "nodes.json")}
     types = ["kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "cuda_graph"]
     warnings.simplefilter("ignore")
-    with profile(activities=[ProfilerActivity.CPU, {ProfilerActivity.CUDA: types}]) as prof:
+    activities: list[Any] = [ProfilerActivity.CPU, {ProfilerActivity.CUDA: types}]
+    with profile(activities=activities) as prof:
+        replays()
+    facts["refused"] = dict(prof.missing)
+    os.environ["FASTPROF_CUDA_GRAPH_TRACE"] = "1"
+    with profile(activities=activities) as prof:
         with record_function("range"):
-            replays()
+            captured()
     facts["whole"] = summary(trace_of(prof, "whole.json"))
     facts["missing"] = dict(prof.missing)
     facts["after"] = ours(replays, "after.json")
-    rows = _events("whole.json", "kernel")
+    rows = [e for e in _events("whole.json", "kernel") if e["name"].startswith("CUDA graph ")]
     facts["row"] = rows[0] if rows else None
     faults = []
-    if [e["name"].startswith("CUDA graph ") for e in rows] != [True] * 10:
+    if not any("as a whole" in why for why in facts["refused"].values()):
+        faults.append("a graph that exists would crash, and is not refused")
+    if len(rows) != 10:
         faults.append(f"{len(rows)} rows of 10 launches: {sorted({e['name'][:60] for e in rows})}")
     if facts["whole"]["without_call"] or facts["whole"]["unlinked"]:
         faults.append("launches of graphs are not linked to their calls")
     if facts["whole"]["before_their_call"]:
         faults.append("launches of graphs begin before their calls")
-    if not facts["after"]["kernels"]:
-        faults.append("a later profile has no rows of the graph")
+    if facts["after"]["kernels"] != facts["nodes"]["kernels"]:
+        faults.append("a later profile has not the nodes of the graph")
     return {"faults": faults, "facts": facts}
 
 

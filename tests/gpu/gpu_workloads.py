@@ -169,6 +169,8 @@ class _Double:
             self.step(20 + stream)
 
     def graph(self) -> Callable[[], None] | None:
+        self.library.fake_graph_capture()
+
         def replay() -> None:
             name = ctypes.c_char_p(b"_Z4gemmPfS_i")
             self.library.fake_graph_launch(name, 0, 7, ctypes.c_uint64(1000), 2)

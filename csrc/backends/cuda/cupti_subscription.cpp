@@ -139,16 +139,17 @@ void CuptiSubscription::end() {
   // Before CUDA 12.6, detaching with instantiated CUDA graphs crashes the next replay.
   if (teardown != nullptr && std::strcmp(teardown, "1") == 0 && library_->finalize != nullptr &&
       library_->version >= kFinalizesWithGraphs && library_->finalize() == result::success)
-    clock_registered_ = traces_whole_graphs_ = false;
+    clock_registered_ = false;
 }
 
 bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problems) {
-  if (traces_whole_graphs_ && (kinds & (listed::kernel | listed::graph)) == listed::kernel) {
-    kinds |= listed::graph;
+  if ((kinds & ~enabled_ & listed::graph) != 0 && !may_trace_graphs()) {
+    kinds &= ~listed::graph;
     problems.push_back(
-        "CUDA graphs are recorded as a whole, not by node, because a profile with the type "
-        "cuda_graph began before in this process, and CUPTI does not go back. Use another process, "
-        "or TEARDOWN_CUPTI=1 in the environment");
+        "CUDA graphs are not recorded as a whole, because CUDA was in use before the profile: a "
+        "graph that was instantiated before crashes in CUPTI at its next launch. Begin the profile "
+        "before the first use of CUDA, or set FASTPROF_CUDA_GRAPH_TRACE=1 if each graph is "
+        "instantiated inside a profile with the type cuda_graph");
   }
   if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(problems);
   if ((kinds & ~enabled_ & listed::sync) != 0) set_event_stamps(1);
@@ -156,10 +157,7 @@ bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problem
   for (const auto& [activity, bit] : kRecordKinds) {
     if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
     const Result code = library_->enable(activity);
-    if (code == result::success) {
-      traces_whole_graphs_ = traces_whole_graphs_ || activity == kind::graph_trace;
-      continue;
-    }
+    if (code == result::success) continue;
     const std::string problem =
         std::string(kind_name(activity)) + " are not recorded: " + refusal(code);
     if (activity == kind::concurrent_kernel)
@@ -202,11 +200,27 @@ void CuptiSubscription::set_event_stamps(uint8_t on) {
 }
 
 void CuptiSubscription::disable_others(uint32_t wanted) {
-  if (traces_whole_graphs_ && (wanted & listed::kernel) != 0) wanted |= listed::graph;
   if ((enabled_ & ~wanted & listed::sync) != 0) set_event_stamps(0);
   for (const auto& [activity, bit] : kRecordKinds)
     if ((enabled_ & bit) != 0 && (wanted & bit) == 0) library_->disable(activity);
   enabled_ &= wanted;
+}
+
+// CUPTI 13.0 crashes when a graph is launched while graphs are traced as a whole, if it was
+// instantiated while they were not. Without a context, there is no graph.
+bool CuptiSubscription::may_trace_graphs() const {
+  const char* const promised = std::getenv("FASTPROF_CUDA_GRAPH_TRACE");
+  if (promised != nullptr && std::strcmp(promised, "1") == 0) return true;
+  const CuptiLibrary::Driver& driver = library_->driver;
+  if (driver.device_count == nullptr || driver.primary_state == nullptr) return false;
+  int devices = 0;
+  if (driver.device_count(&devices) != 0) return true;  // the driver is not initialised
+  for (int device = 0; device < devices; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    if (driver.primary_state(device, &flags, &active) != 0 || active != 0) return false;
+  }
+  return true;
 }
 
 // Selects the counters of managed memory, which many devices and systems lack.

@@ -86,6 +86,7 @@ class CuptiSubscription {
   Result subscribe();
   std::string refusal(Result code) const;
   void silence_calls(uint32_t kinds);
+  bool may_trace_graphs() const;
   // Whether records of cudaEventRecord() have a stamp of the device.
   void set_event_stamps(uint8_t on);
   void configure_unified_memory(std::vector<std::string>& problems);
@@ -103,8 +104,6 @@ class CuptiSubscription {
   bool clock_registered_ = false;  // in this process, and not spoilt since
   uint32_t enabled_ = 0;
   bool own_clock_ = false;
-  // Since the first collection of whole graphs: disabling their kind does not bring nodes back.
-  bool traces_whole_graphs_ = false;
   bool kernel_thread_ids_ = false;
   uint64_t dropped_ = 0;
   uint64_t refused_ = 0;  // relaxed atomic: counted on CUPTI's threads

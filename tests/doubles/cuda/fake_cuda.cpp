@@ -71,8 +71,8 @@ struct Library {
   // switches its calls on, and switching one call on without its kind has no effect.
   std::set<std::pair<uint32_t, uint32_t>> silent;
   bool stamps_events = false;
-  bool whole_graphs = false;  // once it is set, disabling the kind does not bring nodes back
-  int stale_stamps = 0;       // kernels that still get the clock from before a registration
+  bool captured_whole = false;  // whether graphs were traced as a whole at the capture
+  int stale_stamps = 0;         // kernels that still get the clock from before a registration
 };
 
 Library& library() {
@@ -341,7 +341,6 @@ EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   std::lock_guard<std::mutex> hold(l.lock);
   if (const CUptiResult code = failure_of_kind(__func__, kind); code != CUPTI_SUCCESS) return code;
   l.enabled.insert(static_cast<uint32_t>(kind));
-  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) l.whole_graphs = true;
   for (auto at = l.silent.begin(); at != l.silent.end();)
     at = at->first == static_cast<uint32_t>(kind) ? l.silent.erase(at) : std::next(at);
   return CUPTI_SUCCESS;

@@ -65,6 +65,5 @@ EXPORT CUptiResult cuptiEnableDomain(uint32_t, CUpti_SubscriberHandle, CUpti_Cal
   return CUPTI_SUCCESS;
 }
 EXPORT CUptiResult cuptiFinalize() {
-  library().whole_graphs = false;
   return CUPTI_SUCCESS;
 }

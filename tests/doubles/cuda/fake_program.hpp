@@ -69,15 +69,20 @@ EXPORT uint32_t fake_launch(const char* name, uint32_t device, uint32_t stream, 
   return launch(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, name,
                 device, stream, time);
 }
-// One launch of `count` kernels; returns their correlation. A graph that is traced as a
-// whole has one record.
+// Instantiates the graph that fake_graph_launch() launches.
+EXPORT void fake_graph_capture() {
+  library().captured_whole = library().enabled.count(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != 0;
+}
+// One launch of `count` kernels; returns their correlation. A graph that is traced as a whole has
+// one record, and crashes if it was not when it was instantiated, as with CUPTI 13.0 on an H200.
 EXPORT uint32_t fake_graph_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time,
                                   uint32_t count) {
   Library& l = library();
   uint64_t submitted = 0;
   const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
                                         CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, submitted);
-  if (l.whole_graphs) {
+  if (l.enabled.count(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != 0) {
+    if (!l.captured_whole) std::abort();
     FAKE_GRAPH record{};
     record.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
     record.correlationId = correlation;
