@@ -81,7 +81,7 @@ std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits, 
     char numbers[160];
     std::snprintf(
         numbers, sizeof numbers,
-        ",\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"est. achieved occupancy %%\":%.0f", blocks,
+        ",\"blocks per SM\":%.7g,\"warps per SM\":%.7g,\"est. achieved occupancy %%\":%.0f", blocks,
         blocks * threads / 32, std::min(1.0, resident * threads / limits.max_threads) * 100);
     text += numbers;
     text += ",\"occupancy\":" + occupancy_text(occupancy);
