@@ -34,5 +34,6 @@ def parameter_addresses() -> frozenset[int]:
 def _with_subclasses(kind: type) -> list[type]:
     found = [kind]
     for each in found:  # grows meanwhile
-        found += (below for below in type.__subclasses__(each) if below not in found)
+        below: list[type] = type.__subclasses__(each)
+        found += [one for one in below if one not in found]
     return found
