@@ -111,20 +111,6 @@ TEST(products_need_matrices_of_one_rank_that_fit) {
   CHECK_EQ(flops("aten::addmm", {Value(1), tensor({2, 4})}), 0u);
 }
 
-namespace {
-const std::vector<int64_t> image{1, 1, 5, 5}, point{1, 1, 1, 1}, square{1, 1, 3, 3};
-
-uint64_t conv2d(const std::vector<int64_t>& input, const std::vector<int64_t>& weight,
-                const std::vector<Value>& options = {}) {
-  std::vector<Value> inputs = {tensor(input), tensor(weight), Value()};
-  inputs.insert(inputs.end(), options.begin(), options.end());
-  return estimate_flops("aten::conv2d", std::vector<Value>(inputs));  // without spare capacity
-}
-Value pair(int64_t first, int64_t second) {
-  return Value(std::vector<int64_t>{first, second});
-}
-}  // namespace
-
 TEST(shapes_have_one_entry_per_argument) {
   const std::vector<Value> inputs = {tensor({2, 3}), Value(1), tensor({}),
                                      Value::list({tensor({4}), tensor({5, 6})}),

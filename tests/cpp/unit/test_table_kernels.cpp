@@ -63,18 +63,6 @@ Ints ints(const Column<int32_t>& column) {
 }
 
 // What is said of it; "" if nothing is.
-template <class F>
-std::string refusal(const F& f) {
-  try {
-    f();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
-}
-bool says(const std::string& said, const std::string& what) {
-  return said.find(what) != std::string::npos;
-}
 
 }  // namespace
 
