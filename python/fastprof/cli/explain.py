@@ -102,19 +102,24 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
     )
 
     def report(raised: BaseException | None) -> int:
+        failed = 0
         try:
             text = _text(profiler, options)
         except errors.Error as error:
             print_message(f"fastprof: error: {error}")
-            return 2
+            if options.step is None:
+                return 2
+            # A wrong name of a step must not cost the run: explain it without steps.
+            options.step, failed = None, 2
+            text = _text(profiler, options)
         if options.output is not None:
             _write(options.output, text)
             print_message(f"fastprof: wrote {options.output}")
-            return 0
+            return failed
         screen = Screen.of(sys.stderr)
         text += "\n" * 2 + hint if (hint := memory_hint(options, profiler.event_table)) else ""
         print_message("\n".join(screen.line(line) for line in text.splitlines()))
-        return 0
+        return failed
 
     return record_program(profiler, call, "the explanation", report, file)
 

@@ -61,7 +61,7 @@ VALUES = {
     "ID": "0",
     "DIR": ".",
     "TIME": "cpu_time_total",
-    "NAME": "page-faults",  # a counter, or the name of no step
+    "NAME": "page-faults",
     "FILE": "file.out",
 }
 SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json"}
@@ -134,8 +134,11 @@ def check_file(path: Path) -> None:
     """Check that a file can be read in the format that its name says."""
     name = path.name.removesuffix(".gz")
     content = gzip.decompress(path.read_bytes()) if name != path.name else path.read_bytes()
-    kind = max((s for ss, *_ in FORMATS.values() for s in ss if name.endswith(s)), key=len)
-    if kind in (".fastprof", ".pftrace", ".perfetto-trace"):
+    known = [s for suffixes, *_ in FORMATS.values() for s in suffixes if name.endswith(s)]
+    kind = max(known, key=len, default="")
+    if not kind:
+        assert content
+    elif kind in (".fastprof", ".pftrace", ".perfetto-trace"):
         fastprof.load(path)
     elif kind.endswith(".json"):
         json.loads(content)
@@ -154,6 +157,10 @@ def test_an_option(
     recorded: Path, tmp_path: Path, command: str, program: str, words: list[str]
 ) -> None:
     option = words[0]
+    if option == "--step":
+        words = [option, "p.py" if command in LIVE else f"{program}.py"]
+    if command.startswith("explain") and option == "--output":
+        words = [option, "made"]  # text
     if "memory" not in words or command in LIVE:
         words = words + COMPANIONS.get(" ".join(words), COMPANIONS.get(option, []))
     kind = words[words.index("--to") + 1] if "--to" in words else "chrome"

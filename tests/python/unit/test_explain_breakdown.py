@@ -222,6 +222,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, words: list[str], messag
     done = explain_live(tmp_path, *words)
     assert message in done.stderr
     assert done.returncode == 2
+    assert ("Where the time went" in done.stderr) == ("--step" in words)  # the run is not lost
 
 
 def test_time_by_module_of_torchscript() -> None:
