@@ -81,7 +81,8 @@ def names_in_header(name: str, header: str) -> list[str]:
 def test_the_module_exports_what_the_header_has(name: str) -> None:
     in_header = names_in_header(name, COPIES[name][0])
     assert len(in_header) >= 3
-    assert sorted(NATIVE[name]) == sorted(in_header)
+    only_internal = {"call_line"} if name == "event_flag" else set()  # in no capture
+    assert sorted(NATIVE[name]) == sorted(set(in_header) - only_internal)
 
 
 @pytest.mark.parametrize("name", COPIES)
