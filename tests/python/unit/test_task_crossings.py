@@ -136,7 +136,8 @@ def test_bounded_memory(overflow: str) -> None:
     with fastprof.profile(overflow=overflow, max_bytes=4 * 65536) as profile:
         asyncio.run(both(steps))
     check_turns_partly(profile.event_table)
-    if overflow == "spill" and not profile.event_table.dropped:  # a busy machine may not write in time
+    # A busy machine may not write in time.
+    if overflow == "spill" and not profile.event_table.dropped:
         check_turns(profile.event_table, steps)
     listed = sum(len(paths) for paths in ranges_by_track(profile.event_table).values())
     assert listed + sum(profile.event_table.dropped.values()) == 2 * steps
