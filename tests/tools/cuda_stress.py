@@ -44,6 +44,7 @@ class Stress:
         sources = [p for p in sorted(cuda.glob("*.cpp")) if not p.stem.endswith("_check")]
         sources += [
             ROOT / "csrc/core/device_backend.cpp",
+            ROOT / "csrc/core/library_search.cpp",
             ROOT / "tests/doubles/cuda/stress_cuda.cpp",
         ]
         made = [folder / f"{source.stem}.o" for source in sources]

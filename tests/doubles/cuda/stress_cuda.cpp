@@ -124,8 +124,8 @@ int main(int argc, char** argv) {
                     function_of<Push>("FASTPROF_CUPTI_LIBRARY", "fake_push"),
                     function_of<Pop>("FASTPROF_CUPTI_LIBRARY", "fake_pop")};
   fp::devices::register_cuda_backend({});
-  fp::devices::register_event_backend({});
-  fp::cuda::register_event_stubs({});
+  fp::devices::register_event_backend(fp::cuda::cuda_runtime(), {});
+  fp::cuda::register_event_stubs(fp::cuda::cuda_runtime(), {});
   DeviceBackend& cupti = *fp::devices::find_backend("CUDA");
   DeviceBackend& events = *fp::devices::find_backend("CUDA events");
 
