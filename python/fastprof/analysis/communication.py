@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.intervals import covered_ns, union_of
 from fastprof.base.formatting import counted, format_time
+from fastprof.model.launching import launching_rows
 from fastprof.model.table import EventTable
 
 __all__ = ["REMEDY", "Communication", "Described", "communication", "describe", "is_communication"]
@@ -139,16 +140,8 @@ def _percent(part: int, whole: int) -> str:
 
 def _steps_of(table: EventTable, kernels: Array, start: Array, end: Array) -> Array:
     """Return the index of each kernel's step, _OUTSIDE for none."""
-    when = table.start_ns[kernels].copy()
-    launched_by = table.column("linked_correlation_id")[kernels]
-    known = launched_by != 0
-    if known.any():
-        ids = table.column("external_id")
-        hosts = np.flatnonzero(ids != 0)
-        hosts = hosts[np.argsort(ids[hosts], kind="stable")]
-        at = np.searchsorted(ids[hosts], launched_by).clip(max=max(len(hosts) - 1, 0))
-        known &= ids[hosts[at]] == launched_by if len(hosts) else False
-        when[known] = table.start_ns[hosts[at[known]]]
+    launching = launching_rows(table, kernels)
+    when = table.start_ns[np.where(launching >= 0, launching, kernels)]
     number = np.searchsorted(start, when, side="right") - 1
     inside = (number >= 0) & (when < end[number.clip(min=0)])
     found: Array = np.where(inside, number, _OUTSIDE)

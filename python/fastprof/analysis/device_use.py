@@ -18,6 +18,7 @@ from fastprof.analysis.device_work import (
     CopyRate,
     Occupancy,
     SmallRuns,
+    arguments_of,
     copy_rates,
     occupancy_of,
     small_runs,
@@ -159,6 +160,7 @@ def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
     site = table.column("site")[work]
     kernels = work[np.array([c == "kernel" for c in table.sites.field("category")], np.bool_)[site]]
     duration = table.end_ns[kernels] - table.start_ns[kernels]
+    arguments = arguments_of(table, kernels)
     return DeviceUse(
         device,
         int(ends[-1] - starts[0]),
@@ -172,8 +174,8 @@ def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
         int((duration < _SMALL_NS).sum()),
         len(kernels),
         in_order[ended_by].tolist(),
-        occupancy_of(table, kernels),
-        small_runs(table, kernels, _SMALL_NS),
+        occupancy_of(table, kernels, arguments),
+        small_runs(table, kernels, arguments, _SMALL_NS),
         copy_rates(table, np.setdiff1d(work, kernels)),
     )
 

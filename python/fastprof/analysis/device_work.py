@@ -15,19 +15,29 @@ from numpy.typing import NDArray
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.table import EventTable
 
-__all__ = ["CopyRate", "Occupancy", "SmallRuns", "copy_rates", "occupancy_of", "small_runs"]
+__all__ = [
+    "Arguments",
+    "CopyRate",
+    "Occupancy",
+    "SmallRuns",
+    "arguments_of",
+    "copy_rates",
+    "occupancy_of",
+    "small_runs",
+]
 
 Array: TypeAlias = NDArray[Any]
 _OCCUPANCY = "est. achieved occupancy %"
 
 
 class Occupancy(NamedTuple):
-    """Occupancy of kernels in percent of the device's threads, weighted by their time; by kernel, longest first."""
+    """Occupancy of kernels in percent of the device's threads, weighted by their time.
+
+    limits: (name, percent, what limits it) by kernel, longest first: "WARPS|REGS"; "" for unknown.
+    """
 
     percent: float
-    limits: list[
-        tuple[str, float, str]
-    ]  # name, percent, what limits it ("WARPS|REGS"; "" for unknown)
+    limits: list[tuple[str, float, str]]
 
 
 class SmallRuns(NamedTuple):
@@ -47,11 +57,26 @@ class CopyRate(NamedTuple):
     ns: int
 
 
-def _members(table: EventTable, rows: Array) -> tuple[Array, dict[int, dict[str, Any]]]:
-    """Return the code of each row's arguments, -1 for none, and the parsed arguments by code."""
+class Arguments(NamedTuple):
+    """The arguments of rows. codes: of each row, -1 for none. parsed: name -> value, by code."""
+
+    codes: Array
+    parsed: dict[int, dict[str, Any]]
+
+    def numbers(self, name: str, default: float = float("nan")) -> Array:
+        """Return a number of each row: `default` for arguments without it, NaN without arguments or for no number."""
+        known = np.full(int(self.codes.max(initial=-1)) + 2, np.nan)
+        for code, members in self.parsed.items():
+            known[code] = _number(members.get(name, default))
+        found: Array = known[self.codes]  # the last one is of -1
+        return found
+
+
+def arguments_of(table: EventTable, rows: Array) -> Arguments:
+    """Return the arguments of table rows, each text parsed once."""
     column = table.coded.get("metadata_json")
     if column is None:
-        return np.full(len(rows), -1, np.int64), {}
+        return Arguments(np.full(len(rows), -1, np.int64), {})
     codes = np.asarray(column.codes[rows], np.int64)
     parsed: dict[int, dict[str, Any]] = {}
     for code in np.unique(codes[codes >= 0]).tolist():
@@ -61,16 +86,7 @@ def _members(table: EventTable, rows: Array) -> tuple[Array, dict[int, dict[str,
             continue
         if isinstance(value, dict):
             parsed[code] = value
-    return codes, parsed
-
-
-def _by_code(codes: Array, values: dict[int, float]) -> Array:
-    """Return the value of each row by its code, NaN for unknown ones."""
-    known = np.full(int(codes.max(initial=-1)) + 2, np.nan)
-    for code, value in values.items():
-        known[code] = value
-    found: Array = known[codes]  # the last one is of -1
-    return found
+    return Arguments(codes, parsed)
 
 
 def _number(value: Any) -> float:
@@ -78,10 +94,10 @@ def _number(value: Any) -> float:
     return float(value) if known else float("nan")
 
 
-def occupancy_of(table: EventTable, kernels: Array) -> Occupancy | None:
-    """Return the occupancy of kernels, given by table row; None if no row says it."""
-    codes, parsed = _members(table, kernels)
-    percent = _by_code(codes, {c: _number(m.get(_OCCUPANCY)) for c, m in parsed.items()})
+def occupancy_of(table: EventTable, kernels: Array, arguments: Arguments) -> Occupancy | None:
+    """Return the occupancy of kernels, given by table row and their arguments; None if no row says it."""
+    codes, parsed = arguments
+    percent = arguments.numbers(_OCCUPANCY)
     duration = (table.end_ns[kernels] - table.start_ns[kernels]).astype(np.float64)
     known = ~np.isnan(percent) & (duration > 0)
     if not known.any():
@@ -102,13 +118,12 @@ def occupancy_of(table: EventTable, kernels: Array) -> Occupancy | None:
     return Occupancy(float((duration * percent).sum() / duration.sum()), limits)
 
 
-def small_runs(table: EventTable, kernels: Array, least_ns: int) -> SmallRuns:
-    """Return the runs of two and more kernels below `least_ns` on a stream, given by table row.
+def small_runs(table: EventTable, kernels: Array, arguments: Arguments, least_ns: int) -> SmallRuns:
+    """Return the runs of two and more kernels below `least_ns` on a stream, given by table row and their arguments.
 
     Kernels of CUDA graphs are left out: they are joined already.
     """
-    codes, parsed = _members(table, kernels)
-    of_graph = _by_code(codes, {c: _number(m.get("graph id", 0)) for c, m in parsed.items()}) > 0
+    of_graph = arguments.numbers("graph id", 0) > 0
     stream = table.column("device_resource_id")[kernels]
     order = np.lexsort((table.start_ns[kernels], stream))
     start, end = table.start_ns[kernels][order], table.end_ns[kernels][order]
@@ -140,8 +155,7 @@ def copy_rates(table: EventTable, copies: Array) -> list[CopyRate]:
 
 def _bytes_of(table: EventTable, copies: Array) -> Array:
     """Return the bytes of each copy, NaN for unknown: its argument in a capture, or that of a loaded trace."""
-    codes, parsed = _members(table, copies)
-    size = _by_code(codes, {c: _number(m.get("bytes")) for c, m in parsed.items()})
+    size = arguments_of(table, copies).numbers("bytes")
     if table.payload_words is None or not table.has("payload"):
         return size
     site, payload = table.column("site")[copies], table.column("payload")[copies]

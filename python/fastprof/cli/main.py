@@ -117,9 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         code: int = options.command(options)
-        if (
-            program is None
-        ):  # else the interpreter does, and reports what fails, as without a profile
+        # After a program, the interpreter does this, and reports what fails as without a profile.
+        if program is None:
             sys.stdout.flush()
     except errors.Error as error:
         if _is_programs(error):

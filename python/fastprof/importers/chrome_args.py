@@ -84,9 +84,8 @@ _FLAGS = (
     ("enclosing", int(EventFlag.ENCLOSING)),
 )
 _INT32 = 1 << 31
-_NO_LINE = (
-    0xFFFF  # what a line must be below to be kept (csrc/include/fastprof/recorder/state/site.hpp)
-)
+# A line must be below this to be kept: see csrc/include/fastprof/recorder/state/site.hpp.
+_NO_LINE = 0xFFFF
 _FRAMES = re.compile(r";\n?|\n")  # separator of a stack's frames
 # Args of text that become columns: name, column, function from the text to the column's value.
 TEXTS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (

@@ -17,6 +17,7 @@ from fastprof.analysis.memory_categories.storages import Storage, can_categorise
 from fastprof.analysis.tree_events import TreeEvent
 from fastprof.base.device_type import DeviceType, as_device_type, device_type_name
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.launching import launching_rows
 from fastprof.model.memory_rows import is_python_allocator
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import EventKind, EventTable
@@ -71,11 +72,8 @@ class KinetoTree:
         )
         if not table.has("linked_correlation_id"):
             return parent
-        linked, own = table.column("linked_correlation_id"), table.column("external_id")
-        order = np.argsort(own, kind="stable")
-        at = np.minimum(np.searchsorted(own[order], linked), len(order) - 1)
-        found = (linked > 0) & (own[order][at] == linked)
-        return np.where(found, order[at], parent).astype(np.int32)
+        launching = launching_rows(table, np.arange(len(table)))
+        return np.where(launching >= 0, launching, parent).astype(np.int32)
 
     @cached_property
     def _children(self) -> tuple[Any, Any, Any]:

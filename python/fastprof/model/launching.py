@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which row launched a row, such as the op of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.model.table import EventTable
+
+__all__ = ["launching_rows"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def launching_rows(table: EventTable, rows: Array) -> Array:
+    """Return the table row whose external_id is each row's linked_correlation_id, -1 for none. Any thread.
+
+    rows: table rows, int64. Of several rows with the id, the first.
+    """
+    linked, own = table.column("linked_correlation_id")[rows], table.column("external_id")
+    order = np.argsort(own, kind="stable")
+    at = np.searchsorted(own[order], linked).clip(max=max(len(order) - 1, 0))
+    found: Array = np.where((linked != 0) & (own[order[at]] == linked), order[at], -1)
+    return found
