@@ -50,6 +50,7 @@ __all__: list[str] = [
     "default_node_id",
     "device_clock",
     "device_problem",
+    "end_signal_watch",
     "enter_task",
     "flow_begin",
     "flow_end",
@@ -95,6 +96,7 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "pause_signal_watch",
     "process_start",
     "python_memory_after_fork_in_child",
     "range_tool_mark",
@@ -152,6 +154,7 @@ __all__: list[str] = [
     "unix_offset_ns",
     "untracked_python_allocations",
     "version",
+    "watch_signal",
 ]
 
 
@@ -1210,6 +1213,12 @@ def device_problem(name: str) -> str:
     """
 
 
+def end_signal_watch(in_child: bool = False) -> None:
+    """
+    End the watch and its thread, if there is one; call it before signal.signal() takes the function away. in_child: in a forked child. Not from late(). Main thread.
+    """
+
+
 def enter_task(task: typing.Any) -> None:
     """
     Record that the calling thread runs a task from now on. For event loops whose steps cannot be observed.
@@ -1556,6 +1565,12 @@ def note_running_task(task: typing.Any) -> None:
 def now_ns() -> int:
     """
     Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first session has started.
+    """
+
+
+def pause_signal_watch(pause: bool) -> None:
+    """
+    End the thread of the watch before a fork, start it again after. The thread that forks.
     """
 
 
@@ -1920,6 +1935,17 @@ def unix_offset_ns() -> int:
 def untracked_python_allocations() -> int:
     """
     Return the number of blocks that were not recorded since the begin, for lack of memory.
+    """
+
+
+def watch_signal(
+    number: typing.SupportsInt | typing.SupportsIndex,
+    grace_ms: typing.SupportsInt | typing.SupportsIndex,
+    limit_ms: typing.SupportsInt | typing.SupportsIndex,
+    late: collections.abc.Callable[[], None],
+) -> bool:
+    """
+    Call late() in a thread of its own if the main thread has not ended the watch grace_ms after the signal, for which signal.signal() has a function. A second signal kills the process, and so do limit_ms (Linux) if no Python code could run. False if there is no such function, or a watch. Main thread.
     """
 
 

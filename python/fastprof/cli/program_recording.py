@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from fastprof.base import errors
 from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, end_threads, leave_as
+from fastprof.record.sigterm import before_sigterm_kills
 
 __all__ = ["record_program"]
 
@@ -54,7 +53,7 @@ def record_program(
         return failed
 
     try:
-        with _before_sigterm_kills(finish):
+        with before_sigterm_kills(finish):
             try:
                 program.run()
             finally:
@@ -88,49 +87,3 @@ def _remove(backing_file: str, failed: int) -> None:
         print_message(
             f"fastprof: the records are in {backing_file}: fastprof recover -o trace.json {backing_file}"
         )
-
-
-@contextmanager
-def _before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
-    """Run an action before SIGTERM kills this process, during the block. A second SIGTERM kills at once.
-
-    No effect if SIGTERM is handled or ignored, if the program handles it, in forked children, and outside of the main
-    thread. Nothing is unwound: the program's `finally` blocks do not run, as without this.
-    """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        yield
-        return
-
-    def on_signal(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        try:
-            action()
-        finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def forget() -> None:
-        if signal.getsignal(signal.SIGTERM) is on_signal:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    # A SIGTERM that meets a forked child before its handler is gone would be forgotten: Python clears what is pending.
-    masks = threading.local()
-
-    def hold() -> None:
-        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-    def release() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
-
-    def release_in_child() -> None:
-        forget()
-        release()
-
-    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release_in_child)
-    signal.signal(signal.SIGTERM, on_signal)
-    try:
-        yield
-    finally:
-        forget()

@@ -40,7 +40,7 @@ def test_all_checks_pass_on_the_double(double: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((tmp_path / "gpu-double-of-libcupti.json").read_text())
     checks = document["checks"]
-    assert document["faults"] == 0 and document["launch"]["bare_ns"] > 0
+    assert document["faults"] == 0 and document["launch"]["fastprof_before_ns"] > 0
     assert checks["kernels"]["facts"]["kernels"].keys() == {
         "gemm(float*, float*, int)",
         "relu(float*)",
@@ -84,9 +84,16 @@ def test_kernels_are_compared_by_name_count_and_time() -> None:
     assert "add: 0 times, torch.profiler says 2" in differences
     costs = launch_costs(
         {
-            "launch_bare": {"facts": {"ns": 1000.0}},
-            "launch_fastprof": {"facts": {"recording_ns": 1500.0, "after_ns": 1000.0}},
-            "launch_torch_profiler": {"facts": {"recording_ns": 3000.0}},
+            "launch_fastprof": {
+                "facts": {
+                    "before_ns": 1000.0,
+                    "recording_ns": [1500.0, 1400.0, 2900.0],
+                    "after_ns": 1000.0,
+                }
+            },
+            "launch_torch_profiler": {
+                "facts": {"before_ns": 2000.0, "recording_ns": [4000.0], "after_ns": 2000.0}
+            },
         }
     )
-    assert costs["fastprof_to_torch_profiler"] == 0.25 and costs["after_stop_more_ns"] == 0
+    assert costs["fastprof_to_torch_profiler"] == 0.25 and costs["fastprof_after_stop_more_ns"] == 0

@@ -85,6 +85,14 @@ def test_processes_that_were_followed_are_recovered_with_it(tmp_path: Path) -> N
     assert "processes" not in fastprof.recover(tmp_path / "records").metadata
 
 
+# While the main thread is inside C, where no function of Python can answer. kill -9: for a test that fails.
+TERM_SOON = (
+    "import hashlib, subprocess\n"
+    "command = f'sleep 1; kill {os.getpid()}; sleep 100; kill -9 {os.getpid()}'\n"
+    "subprocess.Popen(['sh', '-c', command], stdin=-3, stdout=-3, stderr=-3)\n"
+)
+
+
 @pytest.mark.parametrize(
     ("end", "code", "stays"),
     [
@@ -94,6 +102,8 @@ def test_processes_that_were_followed_are_recovered_with_it(tmp_path: Path) -> N
         ("os.kill(os.getpid(), signal.SIGTERM); signal.pause()", -15, False),
         ("pid = os.fork()\nif pid: os.waitpid(pid, 0)\nwork()", 0, False),
         ("os.unlink('../records')", 0, False),
+        (TERM_SOON + "hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)", -15, False),
+        (TERM_SOON + "sum(range(10**12))", -15, True),  # keeps the GIL: nothing can be written
         ("os._exit(4)", 4, True),
         ("os.execv(sys.executable, [sys.executable, '-c', ''])", 0, True),
     ],

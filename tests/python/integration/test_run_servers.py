@@ -43,8 +43,8 @@ SERVERS = {
     "def stop(n, frame):\n    for pid in pids: os.kill(pid, 15)\n"
     "    print([os.waitpid(pid, 0)[1] for pid in pids]); sys.exit(0)\n"
     "signal.signal(2, stop); signal.signal(15, stop); print('ready', flush=True)\nwhile True: signal.pause()",
-    "thread that waits": "event = threading.Event(); t = threading.Thread(target=event.wait); t.start(); print('ready', flush=True)\n"
-    "try: t.join()\nfinally: event.set(); print('closed')",
+    "thread that waits": "event = threading.Event(); t = threading.Thread(target=event.wait); t.start()\n"
+    "try: print('ready', flush=True); t.join()\nfinally: event.set(); print('closed')",
 }  # fmt: skip
 UNDER = (("plain", ()), ("profiled", ("-m", "fastprof", "run", "--no-trace")))
 
