@@ -59,7 +59,7 @@ MENU = {
         "differences",
         "torch_versions",
     ],
-    "Contribute": ["ARCHITECTURE", "CHANGELOG", "testing", "releasing"],
+    "Contribute": ["SCOPE", "CONTRIBUTING", "ARCHITECTURE", "CHANGELOG", "testing", "releasing"],
 }
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
@@ -89,8 +89,7 @@ def stage(source: Path) -> None:
     """Write the pages of the site into a new folder; an existing one is replaced."""
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    others = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
-    files = [*sorted(DOCS.glob("*.md")), *others]
+    files = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
     for file in files:
         text = staged(file.read_text(), file.parent, set(files))
         if file.name == "README.md":

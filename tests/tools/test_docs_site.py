@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from markdown_pages import anchors, broken_links, links, prose
+from test_house_rules import repository_files
 
 import build_site
 import command_options
@@ -20,9 +21,7 @@ DOCS = ROOT / "docs"
 
 PAGES = [
     *sorted(DOCS.glob("*.md")),
-    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
-    ROOT / "third_party" / "README.md",
-    ROOT / "benchmarks" / "results" / "README.md",
+    *(path for path in repository_files() if path.suffix == ".md" and path.parent != DOCS),
 ]
 
 
@@ -55,7 +54,7 @@ def test_what_the_checker_of_links_sees(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_menu() -> None:
     listed = [page for pages in build_site.MENU.values() for page in pages]
-    own = {path.stem for path in DOCS.glob("*.md")} | {"ARCHITECTURE", "CHANGELOG"}
+    own = {path.stem for path in (*DOCS.glob("*.md"), *ROOT.glob("*.md"))} - {"README"}
     assert set(listed) == own | {"python_reference", "cpp_reference"}
     assert len(listed) == len(set(listed))
 

@@ -7,33 +7,34 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import NamedTuple
 
 from fastprof.base import errors
 from fastprof.cli.parser import suggestion
 from fastprof.model.table import EventTable
 
-__all__ = ["FORMATS", "check_memory_path", "format_of", "write_table"]
+__all__ = ["FORMATS", "Format", "check_memory_path", "format_of", "write_table"]
 
 Progress = Callable[[int, int], None]
+
+
+class Format(NamedTuple):
+    """An output format.
+
+    suffixes: of paths; the first is that of standard output's file. writer: "module:function", called with (table,
+    path), or a function that is called with (table, path, progress).
+    """
+
+    suffixes: tuple[str, ...]
+    description: str
+    writer: str | Callable[[EventTable, str, Progress | None], None]
 
 
 def _native(table: EventTable, path: str, progress: Progress | None) -> None:
     from fastprof.exporters.native_file import save
 
     save(table, path, progress=progress)
-
-
-def _chrome(table: EventTable, path: str, progress: Progress | None) -> None:
-    from fastprof.exporters.trace_writers import write_chrome_trace
-
-    write_chrome_trace(table, path)
-
-
-def _perfetto(table: EventTable, path: str, progress: Progress | None) -> None:
-    from fastprof.exporters.trace_writers import write_perfetto_trace
-
-    write_perfetto_trace(table, path)
 
 
 def _folded(table: EventTable, path: str, progress: Progress | None) -> None:
@@ -64,12 +65,6 @@ def _csv(table: EventTable, path: str, progress: Progress | None) -> None:
     list_of(table).export_csv(path)
 
 
-def _memory(table: EventTable, path: str, progress: Progress | None) -> None:
-    from fastprof.exporters.memory_timeline import export_memory_timeline
-
-    export_memory_timeline(table, path)
-
-
 def _html(table: EventTable, path: str, progress: Progress | None) -> None:
     from fastprof.cli.event_lists import list_of
     from fastprof.report.export import export_html
@@ -77,21 +72,31 @@ def _html(table: EventTable, path: str, progress: Progress | None) -> None:
     export_html(list_of(table), path)
 
 
-# Name -> (suffixes, description, writer). The longest matching suffix decides.
-FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
-    "native": ((".fastprof",), "fastprof's own: complete and compact", _native),
-    "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, TensorBoard, HTA", _chrome),
-    "perfetto": (
+# The longest matching suffix decides.
+FORMATS = {
+    "native": Format((".fastprof",), "fastprof's own: complete and compact", _native),
+    "chrome": Format(
+        (".json",),
+        "ui.perfetto.dev, chrome://tracing, TensorBoard, HTA",
+        "fastprof.exporters.trace_writers:write_chrome_trace",
+    ),
+    "perfetto": Format(
         (".pftrace", ".perfetto-trace"),
         "ui.perfetto.dev; a fifth of the size",
-        _perfetto,
+        "fastprof.exporters.trace_writers:write_perfetto_trace",
     ),
-    "speedscope": ((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
-    "folded": ((".folded", ".txt"), "collapsed stacks in ns, for flame graph tools", _folded),
-    "pstats": ((".pstats", ".prof"), "calls by function: pstats, snakeviz, tuna", _pstats),
-    "html": ((".html", ".htm"), "a page to look at: timeline, flame graph, table, source", _html),
-    "csv": ((".csv",), "the events as a table", _csv),
-    "memory": ((".memory.json", ".memory.csv", ".memory.html"), "memory over time", _memory),
+    "speedscope": Format((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
+    "folded": Format((".folded", ".txt"), "collapsed stacks in ns, for flame graph tools", _folded),
+    "pstats": Format((".pstats", ".prof"), "calls by function: pstats, snakeviz, tuna", _pstats),
+    "html": Format(
+        (".html", ".htm"), "a page to look at: timeline, flame graph, table, source", _html
+    ),
+    "csv": Format((".csv",), "the events as a table", _csv),
+    "memory": Format(
+        (".memory.json", ".memory.csv", ".memory.html"),
+        "memory over time",
+        "fastprof.exporters.memory_timeline:export_memory_timeline",
+    ),
 }
 
 
@@ -135,8 +140,12 @@ def write_table(table: EventTable, path: str, kind: str) -> None:
     from fastprof.exporters.progress import terminal_progress
 
     with terminal_progress(f"writing {path}") as progress:
-        writer: Callable[[Any, str, Any], None] = FORMATS[kind][2]
-        writer(table, path, progress)
+        writer = FORMATS[kind].writer
+        if isinstance(writer, str):
+            module, function = writer.split(":")
+            getattr(import_module(module), function)(table, path)
+        else:
+            writer(table, path, progress)
 
 
 def format_help() -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 __all__ = ["keep_readable_at_exit", "make_importable"]
 
+# Besides these, every module of _FOLDER.
 _MODULES = (
     "fastprof.decode.consolidate",
     "fastprof.decode.short_calls",
@@ -31,23 +32,14 @@ _MODULES = (
     "fastprof.profiler.summary_html",
     "fastprof.model.table_html",
     "fastprof.model.join",
-    "fastprof.exporters.trace_writers",
     "fastprof.views.forward_backward",
     "fastprof.formats.trace_members",
-    "fastprof.exporters.category_timeline",
-    "fastprof.exporters.list_trace",
-    "fastprof.exporters.memory_snapshot",
-    "fastprof.exporters.memory_timeline",
-    "fastprof.exporters.native_file",
-    "fastprof.exporters.range_stacks",
-    "fastprof.exporters.speedscope",
-    "fastprof.exporters.stacks",
-    "fastprof.exporters.tabular",
     "html",
     "socket",
     "tempfile",
 )
 _KEPT = ("fastprof", "numpy", *{name for name in _MODULES if "." not in name}, "warnings")
+_FOLDER = "fastprof.exporters"
 _results: weakref.WeakSet[object] = weakref.WeakSet()
 _registered = False
 _copies: dict[str, types.ModuleType] = {}
@@ -80,9 +72,13 @@ def _keep_modules() -> None:
     # After Ctrl-C the interpreter exits by SIGINT, but fails to do so if code is compiled at exit, as
     # namedtuple() and dataclass() do in modules imported here.
     if getattr(sys, "last_type", None) is not KeyboardInterrupt:
-        for name in _MODULES:
-            with suppress(Exception):  # an atexit function cannot report an error to anybody
-                import_module(name)
+        with suppress(Exception):  # an atexit function cannot report an error to anybody
+            from pkgutil import iter_modules
+
+            exporters = iter_modules(import_module(_FOLDER).__path__, f"{_FOLDER}.")
+            for name in (*_MODULES, *(module.name for module in exporters)):
+                with suppress(Exception):
+                    import_module(name)
     _loaded = sys.modules  # the dictionary that import statements read until the very end
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _KEPT and type(module) is types.ModuleType:
