@@ -45,21 +45,22 @@ class ActivityBuffers {
     return memory;
   }
 
-  // Returns whether a buffer is one of ours, and no longer handed out. CUPTI's callbacks belong to
-  // the process: buffers of another client may come back to us, and ours to it.
+  // Returns whether CUPTI returns one of our buffers, which then no longer counts as handed out.
+  // CUPTI's callbacks belong to the process: it may pass us buffers of another client, and ours to
+  // that client.
   bool take_back(uint8_t* memory) {
     const std::lock_guard<std::mutex> hold(lock_);
     return handed_out_.erase(memory) != 0;
   }
 
-  // Returns the number of buffers that have not come back.
+  // Returns the number of buffers that CUPTI has not returned.
   size_t count_handed_out() {
     const std::lock_guard<std::mutex> hold(lock_);
     return handed_out_.size();
   }
 
-  // Gives up the buffers that have not come back, whose number is returned. They are not freed,
-  // since CUPTI may still write into them.
+  // Stops counting the buffers that CUPTI has not returned, and returns their number. They are
+  // leaked, since CUPTI may still write into them.
   size_t forget_handed_out() {
     const std::lock_guard<std::mutex> hold(lock_);
     return std::exchange(handed_out_, {}).size();

@@ -42,7 +42,7 @@ inline constexpr std::pair<uint32_t, uint32_t> kRecordKinds[] = {
     {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory},
     {kind::graph_trace, listed::graph}};
 
-// What records of a kind are of, for messages.
+// Returns the name of a kind of records, for messages.
 inline const char* kind_name(uint32_t activity) {
   switch (activity) {
     case kind::concurrent_kernel:

@@ -35,7 +35,7 @@ uint64_t max_bytes() {
   return chosen != 0 ? chosen : uint64_t{1} << 30;
 }
 
-// Whether NVTX hands the program's ranges to CUPTI, which makes markers of them. Each copy of NVTX
+// Whether NVTX passes the program's ranges to CUPTI, which reports them as markers. A copy of NVTX
 // has one tool: with fastprof's injection library there are no markers.
 bool nvtx_reaches_cupti() {
   const char* const path = std::getenv(kNvtxVariable);
@@ -160,8 +160,8 @@ class CudaBackend final : public DeviceBackend {
     cupti::EarlierRecords earlier;  // from portions already read
   };
 
-  // Buffers of a collection, and the data needed to read them without lock_, for which launches of
-  // the program may wait.
+  // Buffers of a collection and all that is needed to read them without lock_, because launches of
+  // the program may wait for that lock.
   struct Portion {
     std::vector<SharedBuffer> buffers;
     cupti::EarlierRecords earlier;

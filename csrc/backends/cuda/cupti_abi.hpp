@@ -225,16 +225,15 @@ struct FASTPROF_CUPTI_RECORD MarkerRecord {
   const char* domain;  // null: the default domain
 };
 
-// CUpti_ActivityMarkerData: further attributes of a marker. Its payload has no value without a
-// kind.
+// CUpti_ActivityMarkerData: further attributes of a marker. If its kind is 0, the payload has no
+// value.
 struct FASTPROF_CUPTI_RECORD MarkerDataRecord {
   uint32_t kind, flags, id, payload_kind;
   uint64_t payload;
   uint32_t color, category;
 };
 
-// CUpti_SubscriberParams of CUDA 13.0. Later versions append fields, and read as many as
-// struct_size says.
+// CUpti_SubscriberParams of CUDA 13.0. Later versions append fields; CUPTI reads struct_size bytes.
 struct SubscriberParams {
   size_t struct_size;
   const char* name;     // ours, for the messages of others

@@ -78,7 +78,7 @@ std::string CuptiLibrary::text_of(Result code) const {
 }
 
 std::string CuptiLibrary::versions() const {
-  // 130001 is 13.0, update 1. Before CUDA 13 it counts the versions of CUPTI: 28 is CUDA 12.9.
+  // 130001 is 13.0, update 1. Before CUDA 13 the number counts releases of CUPTI: 28 is CUDA 12.9.
   std::string text = "libcupti ";
   text += version > 1000
               ? std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +

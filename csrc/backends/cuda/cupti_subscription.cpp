@@ -48,7 +48,7 @@ void CuptiSubscription::request_buffer(uint8_t** buffer, size_t* size, size_t* m
 void CuptiSubscription::complete_buffer(void*, uint32_t, uint8_t* buffer, size_t,
                                         size_t valid_bytes) {
   CuptiSubscription* const own = only_;
-  if (!own->buffers_.take_back(buffer)) return;  // another client's
+  if (!own->buffers_.take_back(buffer)) return;  // belongs to another client
   std::unique_ptr<uint8_t, FreeMemory> memory(buffer);
   if (own->buffers_.complete(memory, valid_bytes)) return;
   uint64_t records = 0;
@@ -76,8 +76,8 @@ bool CuptiSubscription::begin(bool shares, std::string& reason) {
     reason = refusal(code);
     return false;
   }
-  // Once a process: each registration may spoil records, which then have CUPTI's own clock. A
-  // client with which we share CUPTI may have registered its clock since.
+  // Registered once per process: after each registration, some records may have CUPTI's own clock.
+  // A client with which we share CUPTI may have registered its clock since.
   if (!clock_registered_ || shared)
     clock_registered_ = library_->register_timestamp != nullptr &&
                         library_->register_timestamp(&timestamp) == result::success;
@@ -173,9 +173,9 @@ bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problem
   return false;
 }
 
-// Switches calls off that would be thrown away when they are read: a launch by PyTorch makes five
-// calls of the runtime, and a record costs CUPTI some 200 ns of it. Enabling a kind switches its
-// calls on again.
+// Disables calls whose records would be discarded by the reader: a launch by PyTorch makes five
+// calls of the runtime, and each record costs CUPTI 200 ns or so. Enabling a kind enables all of
+// its calls again.
 void CuptiSubscription::silence_calls(uint32_t kinds) {
   const auto silence = [&](uint32_t domain, Result (*enable_call)(uint32_t, uint8_t),
                            std::vector<uint32_t>& quiet) {
@@ -206,8 +206,8 @@ void CuptiSubscription::disable_others(uint32_t wanted) {
   enabled_ &= wanted;
 }
 
-// CUPTI 13.0 crashes when a graph is launched while graphs are traced as a whole, if it was
-// instantiated while they were not. Without a context, there is no graph.
+// CUPTI 13.0 crashes when a graph is launched while graphs are traced as a whole, if the graph was
+// instantiated before that tracing began. Without a context, no graph exists.
 bool CuptiSubscription::may_trace_graphs() const {
   const char* const promised = std::getenv("FASTPROF_CUDA_GRAPH_TRACE");
   if (promised != nullptr && std::strcmp(promised, "1") == 0) return true;
@@ -275,7 +275,7 @@ ClockReading CuptiSubscription::clocks() const {
   });
 }
 
-// CUPTI counts from its last answer.
+// CUPTI reports the number since the previous call.
 uint64_t CuptiSubscription::count_dropped() {
   size_t dropped = 0;
   if (library_->dropped_records(nullptr, 0, &dropped) == result::success) dropped_ += dropped;

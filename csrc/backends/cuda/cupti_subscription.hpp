@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CuptiSubscription: this process as the one client that CUPTI accepts: which kinds are recorded,
-// and the buffers that CUPTI has filled.
+// CuptiSubscription: the subscription of this process to CUPTI, which accepts one client. It
+// controls which kinds are recorded and holds the buffers that CUPTI has filled.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// One object a process, never destroyed: CUPTI may return buffers while the process exits. Not
-// thread-safe, except that CUPTI calls back on threads of its own; no lock that is held while CUPTI
-// is called may be taken there.
+// Singleton, never destroyed: CUPTI may return buffers while the process exits. Not thread-safe.
+// CUPTI calls back on threads of its own: callbacks must not take a lock that is held while CUPTI
+// is called.
 class CuptiSubscription {
  public:
   // libraries: paths at which a libcupti may lie. max_bytes: bound of the records not read yet.
@@ -26,19 +26,19 @@ class CuptiSubscription {
   // Returns why CUPTI cannot be used, without becoming its client; empty if it can.
   std::string problem();
 
-  // Becomes CUPTI's client; only that shows whether another tool is. shares: use CUPTI also if
-  // another client has subscribed, which must not be recording (torch.profiler keeps its
-  // subscription for ever). Returns false and sets `reason` if CUPTI refuses.
+  // Subscribes; only this call shows whether another tool holds CUPTI. shares: use CUPTI even if
+  // another client has subscribed, which must not be recording (torch.profiler never ends its
+  // subscription). Returns false and sets `reason` if CUPTI refuses.
   bool begin(bool shares, std::string& reason);
 
-  // Ends all recording, and restores what is set for the whole process but the clock: CUPTI knows
-  // no way to unregister it. Buffers that have not been taken are lost. Detaches CUPTI
-  // (cuptiFinalize) if TEARDOWN_CUPTI=1 is in the environment, as Kineto does: launches then cost
-  // what they cost without a profiler.
+  // Ends all recording and restores process-wide settings, except the clock, which CUPTI cannot
+  // unregister. Buffers that have not been taken are lost. With TEARDOWN_CUPTI=1 in the environment
+  // it also detaches CUPTI (cuptiFinalize), as Kineto does: launches then cost as much as without a
+  // profiler.
   void end();
 
-  // Has the kinds (`listed` bits) recorded, too. Adds to `problems` what CUPTI refuses. Returns
-  // false, with the reason as the last problem, if kernels are wanted and refused.
+  // Enables further kinds (`listed` bits). Adds to `problems` what CUPTI refuses. Returns false,
+  // with the reason as the last problem, if kernels are requested and refused.
   bool enable(uint32_t kinds, std::vector<std::string>& problems);
 
   // Ends the recording of kinds other than `wanted`.
@@ -48,7 +48,7 @@ class CuptiSubscription {
   // context: records of unfinished work are not in any buffer. Adds to `problems` what fails.
   void synchronize(std::vector<std::string>& problems);
 
-  // Has CUPTI return buffers. forced: also those with an incomplete record, which is lost.
+  // Makes CUPTI return buffers. forced: also buffers with an incomplete record, which is lost.
   Result flush(bool forced) noexcept { return library_->flush_all(forced ? kFlushForced : 0); }
 
   // Adds a message to `problems` if the code is an error's. what: `x is not recorded` or the like.
@@ -66,8 +66,8 @@ class CuptiSubscription {
   // Returns the number of records refused because the bound was reached, in this process so far.
   uint64_t count_refused() const noexcept { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
 
-  // Returns the number of our buffers that CUPTI has not returned. After a forced flush, these went
-  // to another client, which has registered itself for them meanwhile.
+  // Returns the number of our buffers that CUPTI has not returned. Buffers that are missing after a
+  // forced flush went to another client, which has registered callbacks of its own meanwhile.
   size_t count_handed_out() { return buffers_.count_handed_out(); }
 
   // Valid from begin() on.

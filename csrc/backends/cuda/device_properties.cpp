@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices and NVIDIA's libraries are: see device_properties.hpp.
+// Describes the devices and NVIDIA's libraries: see device_properties.hpp.
 #include "backends/cuda/device_properties.hpp"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices and NVIDIA's libraries are, as members of a trace.
+// Members of a trace that describe the devices and NVIDIA's libraries.
 #pragma once
 
 #include <string>

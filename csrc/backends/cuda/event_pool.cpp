@@ -86,7 +86,7 @@ EventPool* event_pool(const RuntimeVendor& vendor, const std::vector<std::string
                       std::string& problem) {
   const EventRuntime* const runtime = load_runtime(vendor, candidates, problem);
   if (runtime == nullptr) return nullptr;
-  // Never destroyed: events of results may be given back while the process exits.
+  // Never destroyed: results may return their events while the process exits.
   static std::mutex lock;
   static auto* const pools = new std::map<const RuntimeVendor*, EventPool>;
   const std::lock_guard<std::mutex> hold(lock);

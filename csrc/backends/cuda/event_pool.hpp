@@ -49,12 +49,13 @@ class EventPool {
 
   const EventRuntime& runtime_;
   std::mutex lock_;
-  std::vector<std::vector<Event>> free_;  // by device: an event belongs to the one it was made for
+  std::vector<std::vector<Event>>
+      free_;  // by device: an event belongs to the device it was created on
   uint64_t failures_ = 0, captured_ = 0;  // relaxed atomics
 };
 
-// The process's pool of a vendor, made by the first call, never destroyed; null and the reason if
-// its runtime is not there. candidates: see load_runtime().
+// Returns the process's pool for a vendor, created by the first call and never destroyed; null and
+// the reason if its runtime is unavailable. candidates: see load_runtime().
 EventPool* event_pool(const RuntimeVendor& vendor, const std::vector<std::string>& candidates,
                       std::string& problem);
 

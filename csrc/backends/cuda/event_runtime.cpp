@@ -17,7 +17,7 @@ namespace {
 
 using devices::find_function;
 
-// What a process knows of a vendor's runtime.
+// Result of the first attempt to load a vendor's runtime.
 struct Known {
   std::mutex lock;
   bool tried = false;

@@ -11,8 +11,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 
-// Return JSON objects with the keys of Kineto's traces; transfer_text() an empty text without any.
-// version: of CUPTI, which says which fields a record has.
+// Return JSON objects with the keys of Kineto's traces; transfer_text() returns an empty text if no
+// key applies. version: CUPTI's, which determines the fields of a record.
 // The configuration of a launch.
 std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits, uint32_t version);
 // The graph, the channel and the peers of a copy or fill.
@@ -36,9 +36,9 @@ std::string unified_memory_name(uint32_t counter);
 // Returns the name of a call without its version: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
 std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbid);
 
-// Returns whether a call becomes a row. Of the runtime's calls, those that Kineto leaves out are
-// left out, because programs make them constantly and they start nothing. Of the driver's calls,
-// those that start work, which they link to its range, or that map memory become rows.
+// Returns whether a call becomes a row. Omitted calls of the runtime are those that Kineto omits:
+// programs make them constantly and they start no work. Calls of the driver become rows only if
+// they start work, which they link to its range, or map memory.
 bool lists_call(uint32_t domain, const std::string& name);
 
 }  // namespace cupti

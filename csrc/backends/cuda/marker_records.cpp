@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the ranges and instants that a program has reported by NVTX, where NVTX's tool is CUPTI
-// instead of fastprof's injection library. CUPTI reports the two ends of a range apart, and not
-// whether it was pushed or started: a range that crosses another of its thread is async.
+// Rows of the ranges and instants that a program has reported by NVTX, if NVTX's tool is CUPTI
+// instead of fastprof's injection library. CUPTI reports the two ends of a range separately, and
+// not whether it was pushed or started: a range that overlaps another of its thread without nesting
+// becomes async.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -20,7 +21,7 @@ void RecordReader::keep_marker(const MarkerRecord& record) {
     return;
   }
   constexpr uint32_t known = marker_flag::instant | marker_flag::start | marker_flag::end;
-  if ((record.flags & known) == 0) return;  // of a lock (nvtxDomainSyncUser...)
+  if ((record.flags & known) == 0) return;  // an event of a lock (nvtxDomainSyncUser...)
   Marker marker;
   marker.timestamp = record.timestamp;
   marker.flags = record.flags;
@@ -69,9 +70,10 @@ void RecordReader::add_range(const Marker& begin, uint64_t end, bool overlaps) {
   add(begin.timestamp, end, 0, site, place_of_thread(begin.thread), text_of(begin));
 }
 
-// Joins the ends of ranges. Those that are open stay in markers_, unless the collection has ended.
+// Joins ends with begins. Ranges that are still open stay in markers_, unless the collection has
+// ended.
 void RecordReader::add_markers(uint64_t until) {
-  // Records of one time are in order: they are of one thread, and in one buffer.
+  // Markers of one time are already in order, because they come from one thread and one buffer.
   std::stable_sort(markers_.begin(), markers_.end(),
                    [](const Marker& a, const Marker& b) { return a.timestamp < b.timestamp; });
   const auto& emission = range_tools::EmissionTimes::of_process();
@@ -93,7 +95,7 @@ void RecordReader::add_markers(uint64_t until) {
       stacks[marker.thread].push_back(marker.id);
       open.push_back(std::move(marker));
     } else {
-      // The end of a range that began earlier, or that was left out, finds none.
+      // The begin is missing if it precedes the collection, or was left out.
       const auto begin = std::find_if(open.rbegin(), open.rend(), [&marker](const Marker& each) {
         return each.id == marker.id;
       });

@@ -32,8 +32,8 @@ struct Occupancy {
 };
 
 // Returns the occupancy by the rules of NVIDIA's cuda_occupancy.h, for compute capability 5.0 and
-// newer; zeros if the limits are unknown. A kernel with more shared memory than a block has by
-// default has opted in to more: it was launched. (Kineto says 0 blocks then.)
+// newer; zeros if the limits are unknown. A kernel that uses more shared memory than the default
+// per block must have opted in, because it was launched. (Kineto reports 0 blocks for it.)
 Occupancy occupancy_of(const KernelRecord& kernel, const DeviceLimits& limits);
 
 }  // namespace cupti

@@ -12,18 +12,18 @@ FASTPROF_NAMESPACE_BEGIN
 namespace devices {
 namespace {
 
-// Fields up to the name, which the first release has.
+// All fields up to the name, which the first release already has.
 constexpr uint32_t kNeededBytes = sizeof(NamedObject);
 
 NamedObjectsFunction find_function() {
-  // The variable by which NVTX has found the library.
+  // NVTX has found the library through this variable.
   const char* const path = std::getenv(kNvtxVariable);
   if (path == nullptr || *path == 0) return nullptr;
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
   const auto function =
       reinterpret_cast<NamedObjectsFunction>(::dlsym(library, kNamedObjectsFunction));
-  ::dlclose(library);  // NVTX keeps it
+  ::dlclose(library);  // stays loaded: NVTX holds a handle
   return function;
 }
 
@@ -67,7 +67,7 @@ QueueNames::QueueNames(std::vector<std::string>& problems) {
         break;
       case ObjectKind::stream:
         if (object.known != 0) streams_[key] = name;
-        // Numbers grow, so that of two streams that had the handle the latter is left.
+        // Handles are reused: numbers grow, so the newest stream with a handle determines its name.
         stream_handles_[object.handle] = name;
         break;
     }

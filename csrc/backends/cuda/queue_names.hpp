@@ -21,8 +21,8 @@ class QueueNames {
   // problems: receives a text if the program has named more objects than are kept.
   explicit QueueNames(std::vector<std::string>& problems);
 
-  // Adds names to those of the places that are streams, of work whose arguments say which context
-  // it was of. The first work on a stream decides.
+  // Appends the program's names to stream tracks. A stream's context comes from the arguments of
+  // its first work.
   void apply(Activities& activities) const;
 
   // The name of a stream by handle, as in " (decode)"; empty if it has none.

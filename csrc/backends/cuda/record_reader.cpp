@@ -38,7 +38,8 @@ void RecordReader::read(const FilledBuffer& buffer) {
       case kind::memset:
         if ((kinds_ & listed::memset) != 0) add_memset(as<MemsetRecord>(record));
         break;
-      // Also in the place of nodes that another collection keeps from being recorded.
+      // With `kernel`, a whole graph stands for its nodes: another collection requested graphs as a
+      // whole, which prevents CUPTI from recording nodes.
       case kind::graph_trace:
         if ((kinds_ & (listed::kernel | listed::graph)) != 0) add_graph(as<GraphRecord>(record));
         break;
@@ -114,8 +115,8 @@ Activities RecordReader::take(uint64_t& unplaced, uint64_t until) {
   return std::move(found_);
 }
 
-// A conversion from the device's clock is off by microseconds at most, and one with another clock
-// by years.
+// A correct conversion of the device's clock is off by some microseconds; a conversion of the wrong
+// clock by years.
 void RecordReader::reject_misplaced() {
   const auto tolerance = static_cast<uint64_t>(ticks_per_ns_ * 1e6);
   const auto is_call = [this](const Activity& row) {

@@ -50,8 +50,8 @@ class RecordReader {
                uint32_t kinds)
       : library_(library), clock_(clock), ticks_per_ns_(ticks_per_ns), kinds_(kinds) {}
 
-  // Has rows dropped that end later, or begin before the call that launched them; see rejected().
-  // latest: in ticks, read when the device's work had ended.
+  // Makes take() drop rows that end after `latest`, or begin before the call that launched them;
+  // see rejected(). latest: in ticks, read when the device's work had ended.
   void reject_after(uint64_t latest) { latest_ = latest; }
   // Number of rows dropped because of their times; call after take().
   uint64_t rejected() const noexcept { return rejected_; }
@@ -90,7 +90,7 @@ class RecordReader {
   };
 
   // The fields that determine a kernel's site and text, in words, and the resulting site and text.
-  // Programs launch the same few kernels repeatedly, so known_kernels_ is a direct-mapped cache in
+  // Programs launch the same few kernels repeatedly: known_kernels_ is a direct-mapped cache in
   // front of the maps.
   struct KernelKey {
     const char* name = nullptr;

@@ -27,8 +27,8 @@ void RecordReader::add_event(const StampedEventRecord& record) {
   found_.rows.back().end += static_cast<uint64_t>(ticks_per_ns_) + 1;
 }
 
-// A wait for an event names only the event. It waited for that event's last cudaEventRecord()
-// before the wait: correlations grow with each call.
+// A wait for an event names only the event. It refers to that event's last cudaEventRecord() before
+// the wait: correlations grow with each call.
 const CudaEventRecord* RecordReader::recorded_event(const SyncRecord& wait) const {
   const auto found = events_.find(uint64_t{wait.context_id} << 32 | wait.event_id);
   if (found == events_.end()) return nullptr;

@@ -27,7 +27,7 @@ struct Anchor {
 };
 using Anchors = std::map<int, Anchor>;  // by device
 
-// Returns an anchor for each device of the ranges; without an event for a device that failed.
+// Returns an anchor for each device of the ranges. The anchor of a device that failed has no event.
 // Restores the current device.
 Anchors anchors_of(EventPool& pool, const std::vector<std::shared_ptr<const TimedRange>>& ranges) {
   const EventRuntime& runtime = pool.runtime();
@@ -116,7 +116,7 @@ class RowMaker {
     const auto at = anchors_.find(range.begin->device);
     if (at == anchors_.end() || at->second.event == nullptr)
       return static_cast<double>(range.begin_ticks);
-    // Never before it was recorded: the distance to the anchor is exact to about 0.5 us only.
+    // Not before it was recorded: the distance to the anchor is exact to 0.5 us only.
     return std::max(static_cast<double>(at->second.ticks) -
                         pool_.elapsed_us(*range.begin, *at->second.event) * ticks_per_us_,
                     static_cast<double>(range.begin_ticks) + 2);

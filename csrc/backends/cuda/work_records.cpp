@@ -15,7 +15,8 @@ namespace {
 
 std::string demangled(const char* name) {
   if (name == nullptr || *name == 0) return "Kernel";
-  if (name[0] != '_' || name[1] != 'Z') return name;  // "a" would become "signed char"
+  if (name[0] != '_' || name[1] != 'Z')
+    return name;  // __cxa_demangle() also decodes types: "a" is "signed char"
   int status = 1;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
