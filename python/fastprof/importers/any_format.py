@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import BinaryIO
 
 from fastprof.base import errors
@@ -19,6 +20,8 @@ from fastprof.model.table import EventTable
 __all__ = ["load", "trace_format"]
 
 FORMATS = ("native", "chrome", "perfetto", "sqlite")
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def load(
@@ -96,7 +99,9 @@ def trace_format(source: Source) -> str:
     if head.startswith(SQLITE_MAGIC):
         return "sqlite"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text[:1] in (b"{", b"["):
+    # A first packet of 91 or 123 bytes begins like JSON after a newline, but JSON has no control characters.
+    is_packet = head[:1] == b"\x0a" and _CONTROL.search(head) is not None
+    if text[:1] in (b"{", b"[") and not is_packet:
         return "chrome"
     if head[:1] == b"\x0a":  # field 1 (packet) of a Perfetto trace, length-delimited
         return "perfetto"

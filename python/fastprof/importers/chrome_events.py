@@ -57,9 +57,6 @@ class ChromeEvents:
         self.processes: dict[Any, str] = {}
         self.lanes: dict[int, int] = {}
         self.tasks: dict[int, tuple[Any, int]] = {}  # track of a task -> (pid, tid) of its thread
-        # Caches for complete events without args: site by (name, category), track by (pid, tid).
-        self.plain_sites: dict[tuple[str, str], int] = {}
-        self.plain_tracks: dict[tuple[int, int], int] = {}
         # Decodes the current event again, with Decimal instead of float.
         self.exact_event: Callable[[], Any] = dict
         self._sites: dict[Any, int] = {}
@@ -180,11 +177,6 @@ class ChromeEvents:
             number, stream = as_int(args.get("device")), as_int(args.get("stream")) or 0
             index = NO_DEVICE if number is None else number & 0x7FFFFFFF
             self.devices.add_devices([row], [int(device)], [index], [stream])
-        elif not args:
-            if type(event.get("name")) is type(category) is str:
-                self.plain_sites[event["name"], category] = site
-            if type(event.get("pid")) is type(event.get("tid")) is int:
-                self.plain_tracks[event["pid"], event["tid"]] = self.rows.track[row]
         if not args:
             return
         put_args(self.rows, row, args)

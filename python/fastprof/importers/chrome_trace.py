@@ -4,37 +4,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fastprof import _core
 from fastprof.base import errors
 from fastprof.importers.chrome_events import MARKS_PID, ChromeEvents, id_number
-from fastprof.importers.decimal_times import exact_json, ns_of_decimal, ns_of_doubles
+from fastprof.importers.decimal_times import exact_json
+from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
 from fastprof.importers.kernel_links import link_kernels
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, LimitError, MemoryBudget
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
-if TYPE_CHECKING:
-    from fastprof.importers.event_columns import EventColumns
-
 __all__ = ["read_chrome_trace"]
 
-Array: TypeAlias = NDArray[Any]
-
-# Times in us within these bounds, and sums of two, fit into 64 bits of ns.
-_MIN_US, _MAX_US = -4e15, 4e15
 # Why the native scanner stopped: at an event that must be interpreted here, or at text that it cannot read.
 OTHER, REFUSED = 1, 2
-# Beyond so many stops of the first kind, a trace with a stop per 4 events is left to the stream.
+# Events that the stream reads, before the scanner continues, after text that the scanner refuses and where more than
+# 1 in 16 events stop it, each of which costs more than reading an event by the stream.
+_STREAM_EVENTS = 1000
 _MAX_STOPS = 1000
 
 
-def read_chrome_trace(source: Source, *, native: bool = True, salvage: bool = False) -> EventTable:
+def read_chrome_trace(source: Source, *, salvage: bool = False) -> EventTable:
     """Return the table of a trace, rows in file order. Times are whole ns, the nearest to the file's.
 
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
@@ -44,11 +39,10 @@ def read_chrome_trace(source: Source, *, native: bool = True, salvage: bool = Fa
     into which fastprof's writer splits a thread are merged again. The file has no parents:
     EventTree.of computes them from times.
 
-    native: read common events with the native scanner, which gives the same table; only tests turn
-    it off. salvage: return the rows before the first damage within or after the events, with its
+    salvage: return the rows before the first damage within or after the events, with its
     description in metadata["damage"].
     """
-    reader = _Reader(JsonStream(source), source.budget, native)
+    reader = _Reader(JsonStream(source), source.budget)
     try:
         reader.read()
     except errors.FormatError as error:
@@ -60,23 +54,17 @@ def read_chrome_trace(source: Source, *, native: bool = True, salvage: bool = Fa
 
 
 class _Reader:
-    def __init__(self, stream: JsonStream, budget: MemoryBudget, native: bool) -> None:
+    def __init__(self, stream: JsonStream, budget: MemoryBudget) -> None:
         self.stream = stream
         self.budget = budget
         self.top: dict[str, Any] = {}
         self.events = ChromeEvents(self.top)
         self.index = 0
-        self.columns: EventColumns | None = None
-        if native:
-            from fastprof import _core
-            from fastprof.importers.event_columns import EventColumns, trace_conventions
-
-            events = self.events
-            self.scanner = _core.TraceScanner(trace_conventions(MARKS_PID))
-            self.columns = EventColumns(
-                self.scanner.store, events.rows, events.devices, events.scopes
-            )
-        self.can_scan = native
+        events = self.events
+        self.scanner = _core.TraceScanner(trace_conventions(MARKS_PID))
+        self.columns = EventColumns(self.scanner.store, events.rows, events.devices, events.scopes)
+        self.scan_at = 0  # the event at which the scanner begins, or continues
+        self.stops = 0  # of the scanner, at events that are read here
         self.in_events = False  # the array of events has begun
         self.damage = ""
 
@@ -123,12 +111,7 @@ class _Reader:
             stream.take("]")
             return
         while True:
-            batch = [] if self.can_scan else stream.events()
-            if self.can_scan and self._scan():
-                pass
-            elif batch:
-                self._add_batch(batch)
-            else:
+            if self.index < self.scan_at or not self._scan():
                 event = stream.value()
                 self.events.exact_event = lambda: exact_json(stream.value_text())
                 try:
@@ -157,10 +140,8 @@ class _Reader:
 
         Returns whether any were read; the cursor is then after the last one.
         """
-        assert self.columns is not None
-        self.can_scan = False  # the stream reads the rest
         stream, source = self.stream, self.stream.source
-        data, at, after, ended, stops = stream.take_buffer(), 0, False, False, 0
+        data, at, after, ended = stream.take_buffer(), 0, False, False
         size = scan_piece_bytes(self.budget)
         while True:
             block = self.scanner.scan(data, at, after)
@@ -171,9 +152,9 @@ class _Reader:
             if block.stop == REFUSED:
                 break
             if block.stop == OTHER:
-                stops += 1
-                if stops > _MAX_STOPS and stops > self.index // 4:
-                    break  # an unusual trace, which the stream reads faster
+                self.stops += 1
+                if self.stops > max(_MAX_STOPS, self.index // 16):
+                    break
                 continue
             data, at = data[at:], 0
             if ended or len(data) > self.budget.max_json_chars:
@@ -182,13 +163,11 @@ class _Reader:
             ended = len(more) < max(size, len(data))
             data += more
         stream.give_back(data[at:], ended)
+        self.scan_at = self.index + _STREAM_EVENTS
         return after
 
     def _add_block(self, block: Any, data: bytes, at: int) -> None:
         """Add the rows of a scanned block, and the events between them that the scanner did not interpret."""
-        from fastprof.importers.event_columns import BlockColumns
-
-        assert self.columns is not None
         self.columns.share_backward_names()
         rows, done = BlockColumns(block), 0
         for begin, end, row, number in block.others():
@@ -213,49 +192,7 @@ class _Reader:
 
     def _estimate_bytes(self) -> int:
         """Return an upper bound of the memory used so far, in bytes."""
-        in_columns = self.columns.estimate_bytes() if self.columns else 0
-        return self.events.estimate_bytes() + in_columns
-
-    def _add_batch(self, batch: list[Any]) -> None:
-        """Add many events; complete ones without args, usually most, are added as arrays."""
-        sites, tracks = self.events.plain_sites, self.events.plain_tracks
-        plain: list[tuple[float, float, int, int, int]] = []
-        exact: list[Any] = []
-        position = 0
-
-        def exact_event(position: int) -> Any:
-            if not exact:
-                exact.extend(exact_json(self.stream.events_text()))
-            return exact[position]
-
-        self.events.exact_event = lambda: exact_event(position)
-        for position, event in enumerate(batch):
-            try:
-                if event["ph"] == "X" and not event["args"]:
-                    start, duration = event["ts"], event["dur"]
-                    if (
-                        type(start) is type(duration) is float
-                        and _MIN_US < start < _MAX_US
-                        and 0 <= duration < _MAX_US
-                    ):
-                        site = sites[event["name"], event["cat"]]
-                        track = tracks[event["pid"], event["tid"]]
-                        plain.append((start, duration, site, track, position))
-                        continue
-            except (KeyError, TypeError):
-                pass
-            if plain:
-                self.events.rows.extend(*_plain_columns(plain, exact_event))
-                plain.clear()
-            try:
-                self.events.add(event)
-            except (errors.FormatError, OverflowError) as error:
-                self.stream.back_to(position)
-                place = f"event {self.index + position}, which ends here"
-                raise self.stream.fail(f"{place}: {error}") from None
-        if plain:
-            self.events.rows.extend(*_plain_columns(plain, exact_event))
-        self.index += len(batch)
+        return self.events.estimate_bytes() + self.columns.estimate_bytes()
 
     # ---- the table -----------------------------------------------------------------------------
 
@@ -291,7 +228,7 @@ class _Reader:
         table = rows.finish(
             shift_ns=base,
             track_map=events.lanes,
-            args_texts=self.columns.args_texts if self.columns else None,
+            args_texts=self.columns.args_texts,
             t0_ns=_fact(own, "session_start_ns", t0),
             t1_ns=_fact(own, "session_stop_ns", last + base),
             clock_error_ns=_fact(own, "clock_error_ns", 0),
@@ -305,25 +242,6 @@ class _Reader:
             metadata=metadata,
         )
         return link_kernels(table, events.devices)
-
-
-def _plain_columns(
-    plain: list[tuple[float, float, int, int, int]], exact_event: Callable[[int], Any]
-) -> tuple[Array, ...]:
-    """Return (start ns, end ns, site, track) of complete events without args.
-
-    exact_event: returns the event of a position, the last member of `plain`, with exact numbers.
-    """
-    start_us, duration_us, site, track, position = (
-        np.array(column) for column in zip(*plain, strict=True)
-    )
-    times = []
-    for name, us in (("ts", start_us), ("dur", duration_us)):
-        ns, decided = ns_of_doubles(us)
-        for row in np.flatnonzero(~decided).tolist():
-            ns[row] = ns_of_decimal(exact_event(int(position[row]))[name])
-        times.append(ns)
-    return times[0], times[0] + times[1], site, track
 
 
 def _fact(own: dict[str, Any], name: str, default: int) -> int:

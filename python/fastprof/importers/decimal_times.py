@@ -11,14 +11,9 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-__all__ = ["exact_json", "ns_of_decimal", "ns_of_double", "ns_of_doubles"]
-
-Array: TypeAlias = NDArray[Any]
+__all__ = ["exact_json", "ns_of_decimal", "ns_of_double"]
 
 _NS = decimal.Decimal("0.001")
 _CONTEXT = decimal.Context(prec=40, rounding=decimal.ROUND_HALF_EVEN)
@@ -57,12 +52,3 @@ def ns_of_double(us: float) -> int | None:
     if 0.5 - abs(rest - nearest) <= _DOUBT * math.ulp(us):
         return None
     return whole * 1000 + nearest
-
-
-def ns_of_doubles(us: Array) -> tuple[Array, Array]:
-    """Return (ns, whether the double determines the ns) of an array, as ns_of_double() does. us: within +-4e15."""
-    whole = np.trunc(us)
-    rest = (us - whole) * 1000
-    nearest = np.rint(rest)
-    decided = 0.5 - np.abs(rest - nearest) > _DOUBT * np.spacing(np.abs(us))
-    return whole.astype(np.int64) * 1000 + nearest.astype(np.int64), decided

@@ -37,15 +37,11 @@ class JsonStream:
         self._max = source.budget.max_json_chars
         self._piece_bytes = source.budget.piece_bytes(_PIECE_BYTES)
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("strict")
-        decoder = json.JSONDecoder()
-        self._scan = decoder.raw_decode
-        self._decode_json = decoder.decode
+        self._scan = json.JSONDecoder().raw_decode
         self._text = ""
         self._at = 0
         self._passed_bytes = 0  # number of bytes before self._text
         self._ended = False
-        self._batches = True
-        self._batch_at = 0
         self.value_chars = 0  # length of the last value()
 
     def take_buffer(self) -> bytes:
@@ -149,42 +145,6 @@ class JsonStream:
     def value_text(self) -> str:
         """Return the text of the last value(). Valid until the stream is used again."""
         return self._text[self._at - self.value_chars : self._at]
-
-    def events_text(self) -> str:
-        """Return the text of the last events(), an array. Valid until the stream is used again."""
-        return f"[{self._text[self._batch_at : self._at]}]"
-
-    def events(self) -> list[Any]:
-        """Decode many values of an array at once: from the cursor to about the last buffered "ph".
-
-        The cursor must be at the begin of a value; afterwards it is at the comma after the last one
-        returned. Returns [] if the caller must use value() instead. The end is a guess: if the text up to
-        it decodes as an array, the guess was right, because JSON is unambiguous.
-        """
-        if not self._batches or not self.peek():
-            return []
-        if len(self._text) - self._at < self._piece_bytes // 2:
-            self._more()
-        text, at = self._text, self._at
-        end = text.rfind("{", at, max(text.rfind('"ph"', at), at))
-        end = text.rfind(",", at, max(end, at))
-        if end < 0:
-            return []
-        try:
-            found: list[Any] = self._decode_json(f"[{text[at:end]}]")
-        except (ValueError, RecursionError):
-            self._batches = False  # value() will report the error and its place
-            return []
-        self._batch_at, self._at = at, end
-        return found
-
-    def back_to(self, index: int) -> None:
-        """Move the cursor to the end of value number `index` of the last events()."""
-        self._at = self._batch_at
-        for _ in range(index):
-            self.value()
-            self.take(",")
-        self.value()
 
     def at_end(self) -> bool:
         """Return whether only white space is left."""

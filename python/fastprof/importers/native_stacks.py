@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NativeStacks: SliceStacks for a Perfetto trace that the native scanner reads."""
+"""NativeStacks: pairs begins and ends of slices on each track, as Perfetto's trace processor does.
+
+An end closes the innermost open slice of its track; if it has a name or category, the innermost one
+that matches. Open slices inside the closed one have lost their ends and end with it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ _INT64 = 1 << 63
 class NativeStacks:
     """The open slices of all tracks. The scanner pairs the slices that it reads and those of begin() and end().
 
-    Methods as in SliceStacks. sorted_: pair the events in finish(), in time order.
+    If events do not arrive in time order on each track, `in_order` becomes False and pairs may be wrong: read the
+    trace again with sorted_=True, which keeps the events and pairs them in finish(), in time order.
     """
 
     def __init__(
@@ -60,10 +65,6 @@ class NativeStacks:
         scanner = self._scanner
         name, category = scanner.text_code(site.name), scanner.text_code(site.category)
         scanner.begin_slice(self.code(track), time_ns, row, name, category, stays_unfinished)
-
-    def end_innermost(self, track: Hashable, time_ns: int) -> None:
-        """Close the innermost open slice of a track."""
-        self.end(track, time_ns)
 
     def end(
         self,

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastprof.importers.flow_links import FlowStep
 from fastprof.importers.perfetto_annotations import annotation
@@ -15,7 +14,7 @@ from fastprof.importers.perfetto_rows import EventRows, TrackEvent
 from fastprof.importers.perfetto_sequence import Sequence, SourceLocation, location
 from fastprof.importers.protobuf import by_number, message, numbers, real, signed, text, whole
 
-__all__ = ["PlainEvent", "TrackEvents"]
+__all__ = ["TrackEvents"]
 
 _MONOTONIC = 3
 _NOWHERE: SourceLocation = ("", "", 0)
@@ -35,33 +34,11 @@ _REPEATED = frozenset(
         Event.TERMINATING_FLOW_IDS,
     }
 )
-# An event of only these fields has the same meaning each time, so its decoding can be cached.
-_PLAIN_BEGIN = frozenset(
-    {
-        Event.CATEGORY_IIDS,
-        Event.TYPE,
-        Event.NAME_IID,
-        Event.TRACK_UUID,
-        Event.CATEGORIES,
-        Event.NAME,
-        Event.SOURCE_LOCATION_IID,
-    }
-)
-_PLAIN_END = frozenset({Event.TYPE, Event.TRACK_UUID})
 _FLOWS = (
     (Event.FLOW_IDS, Event.FLOW_IDS_OLD, FlowStep.PASS),
     (Event.TERMINATING_FLOW_IDS, Event.TERMINATING_FLOW_IDS_OLD, FlowStep.END),
 )
 _SESSION = "fastprof session"
-
-
-class PlainEvent(NamedTuple):
-    """A begin or end event without any other content, so that its decoding can be reused for equal messages."""
-
-    is_end: bool
-    key: Hashable
-    site: int = 0
-    track: int = 0
 
 
 class TrackEvents:
@@ -72,8 +49,8 @@ class TrackEvents:
         self.clocks = clocks
         self.facts: dict[str, int] = {}
 
-    def add(self, sequence: Sequence, data: bytes, time_ns: int | None) -> PlainEvent | None:
-        """Decode one event. time_ns: its packet's. Returns the PlainEvent to cache, if it is one."""
+    def add(self, sequence: Sequence, data: bytes, time_ns: int | None) -> None:
+        """Decode one event. time_ns: its packet's."""
         target = self.target
         found = by_number(data, _REPEATED)
         if not found.keys() <= _UNDERSTOOD:
@@ -82,20 +59,17 @@ class TrackEvents:
         kind = whole(found.get(Event.TYPE, 0))
         time_ns = self._time_ns(sequence, found, time_ns)
         if time_ns is None:
-            return None
+            return
         legacy = (
             by_number(message(found[Event.LEGACY_EVENT])) if Event.LEGACY_EVENT in found else {}
         )
         if kind == EventType.COUNTER and LegacyEvent.PHASE not in legacy:
             self._counter(sequence, found, time_ns)
-            return None
+            return
         event = TrackEvent(time_ns, size_bytes=32 * len(data))
         event.name = self._name(sequence, found, legacy)
         event.category = self._category(sequence, found)
         thread = self._set_track(sequence, found, legacy, event)
-        if kind == EventType.SLICE_END and found.keys() <= _PLAIN_END:
-            target.end(event)
-            return PlainEvent(True, event.key)
         self._details(sequence, found, event)
         if legacy:
             event.flows += legacy_flow(target, legacy)
@@ -103,16 +77,13 @@ class TrackEvents:
         if LegacyEvent.PHASE in legacy:
             add_legacy_event(target, legacy, event, thread)
         elif kind == EventType.SLICE_BEGIN:
-            row = target.begin(event)
-            if found.keys() <= _PLAIN_BEGIN:
-                return PlainEvent(False, event.key, target.rows.site[row], event.track)
+            target.begin(event)
         elif kind == EventType.SLICE_END:
             target.end(event)
         elif kind == EventType.INSTANT:
             self._instant(event)
         else:
             target.skipped[f"TrackEvent of type {kind}"] += 1
-        return None
 
     def _time_ns(
         self, sequence: Sequence, found: dict[int, Any], packet_ns: int | None

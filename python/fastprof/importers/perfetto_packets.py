@@ -5,29 +5,22 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastprof.base import errors
 from fastprof.importers.memory_budget import LimitError
 from fastprof.importers.perfetto_clocks import Clocks
-from fastprof.importers.perfetto_events import PlainEvent, TrackEvents
+from fastprof.importers.perfetto_events import TrackEvents
 from fastprof.importers.perfetto_fields import PACKET_NAMES, Packet, SequenceFlag
 from fastprof.importers.perfetto_rows import EventRows
 from fastprof.importers.perfetto_sequence import Sequence
 from fastprof.importers.protobuf import by_number, fields, message, varint, whole
 from fastprof.importers.source import Source
 
-if TYPE_CHECKING:
-    from fastprof.importers.perfetto_native import NativeState
-
 __all__ = ["PacketReader"]
 
-_TIMESTAMP_TAG = b"\x40"  # field 8, a varint
-_MOST_KNOWN = 1 << 14
 # Why the native scanner stopped: at a packet that must be interpreted here, or at bytes that it cannot read.
 _OTHER, _REFUSED = 1, 2
-# Beyond so many stops of the first kind, a trace with a stop per 4 packets is read without the scanner.
-_MAX_STOPS = 1000
 _NOT_PACKETS = "compressed packets contain fields other than packets"
 _MAX_PACKET_BYTES = 64 << 20
 _ENTRY_BYTES = 1000
@@ -45,26 +38,13 @@ _STATE = frozenset(
     }
 )
 _UNDERSTOOD = frozenset(value for name, value in vars(Packet).items() if not name.startswith("_"))
-# Fields of a packet whose decoding may be cached; others change the state of later packets.
-_PLAIN = frozenset(
-    {
-        Packet.TRUSTED_UID,
-        Packet.TIMESTAMP,
-        Packet.TRUSTED_PACKET_SEQUENCE_ID,
-        Packet.TRACK_EVENT,
-        Packet.SEQUENCE_FLAGS,
-        Packet.TIMESTAMP_CLOCK_ID,
-        Packet.TRUSTED_PID,
-    }
-)
 
 
 class PacketReader:
     """Accumulates the rows of a trace and the state that later packets refer to.
 
     clocks: includes the snapshots of an earlier pass over the same trace. is_sorted: pair begins and
-    ends after the last packet, in time order. native: read common packets with the native scanner,
-    which gives the same rows.
+    ends after the last packet, in time order. The native scanner reads the common packets, packet() the others.
     """
 
     def __init__(
@@ -72,13 +52,12 @@ class PacketReader:
         source: Source,
         clocks: Clocks | None = None,
         is_sorted: bool = False,
-        native: bool = True,
     ) -> None:
         self.source = source
         self.largest_packet_bytes = min(_MAX_PACKET_BYTES, source.budget.max_json_chars)
-        self.target = EventRows(is_sorted, native)
+        self.target = EventRows(is_sorted)
         self.native = self.target.native
-        self.can_scan = native
+        self.can_scan = True
         self.clocks = clocks if clocks is not None else Clocks()
         self.events = TrackEvents(self.target, self.clocks)
         self.sequences: dict[int, Sequence] = {}
@@ -87,13 +66,9 @@ class PacketReader:
         self.state_bytes = 0  # upper bound of the memory of names and tracks
         self.decompressed_bytes = 0
         self.packets = 0  # number of packets scanned
-        self.stops = 0  # of the scanner
         self.damage = ""
         self._is_nested = False  # within compressed packets
         self._sequence: Sequence | None = None  # of the last packet
-        # Cache of plain events, by all bytes of the packet after the leading timestamp; most packets
-        # of a trace hit it. Cleared when the state that they refer to changes.
-        self.known: dict[bytes, tuple[int, PlainEvent]] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -108,45 +83,14 @@ class PacketReader:
 
     def finish_reading(self) -> None:
         """Complete the rows after the last packet, except for slices that are open or that finish() will pair."""
-        if self.native is not None:
-            self.native.stacks.apply()
-
-    # ---- packets -------------------------------------------------------------------------------
-
-    def packet(self, data: bytes) -> None:
-        """Process one packet."""
-        if self.native is not None:
-            self._share_parsed(self.native, data)
-            return
-        if data[:1] != _TIMESTAMP_TAG:
-            self._parse(data)
-            return
-        timestamp, at = varint(data, 1, len(data))
-        rest = data[at:]
-        known = self.known.get(rest)
-        if known is None:
-            new = self._parse(data)
-            if new is not None and len(rest) <= 64 and len(self.known) < _MOST_KNOWN:
-                self.known[rest] = new
-            return
-        clock, plain = known
-        time_ns = self.clocks.trace_time_ns(clock, timestamp)
-        target = self.target
-        if time_ns is None:
-            self._unknown_time(clock)
-        elif plain.is_end:
-            target.stacks.end_innermost(plain.key, time_ns)
-        else:
-            row = target.rows.add(0, time_ns, time_ns, plain.site, plain.track, 0)
-            target.stacks.begin(plain.key, time_ns, row)
+        self.native.stacks.apply()
 
     def scan(self, data: bytes, where: str, offset: int) -> int:
         """Read whole packets at the begin of `data` with the native scanner; return the number of bytes read.
 
-        Stops at bytes that the scanner cannot read, and in a trace for which it is slow; can_scan is False then.
+        Stops at bytes that the scanner cannot read; can_scan is False then.
         where, offset: path of the file and offset of `data` in it, for errors.
         """
-        assert self.native is not None
         at = 0
         while True:
             block = self.native.scan(data, at, self.largest_packet_bytes, self.target.flows)
@@ -164,15 +108,13 @@ class PacketReader:
             self.packets += block.events
             at += block.consumed
             self.source.budget.check(self.estimate_bytes())
-            self.stops += block.stop == _OTHER
-            slow = self.stops > _MAX_STOPS and self.stops > self.packets // 4
-            if block.stop == _REFUSED or slow:
-                self.can_scan = False
-            if block.stop != _OTHER or not self.can_scan:
+            self.can_scan = block.stop != _REFUSED
+            if block.stop != _OTHER:
                 return at
 
-    def _share_parsed(self, native: NativeState, data: bytes) -> None:
+    def packet(self, data: bytes) -> None:
         """Process one packet, and share the changes that it makes with the scanner."""
+        native = self.native
         names = len(self.target.scopes.backward_names)
         self._parse(data)
         if self._sequence is not None:
@@ -182,14 +124,13 @@ class PacketReader:
         if len(self.target.scopes.backward_names) > names:
             native.columns.take_backward_names(self.target.scopes.backward_names)
 
-    def _parse(self, data: bytes) -> tuple[int, PlainEvent] | None:
-        """Decode a packet completely. Returns (clock, plain event) if it may be cached."""
+    def _parse(self, data: bytes) -> None:
         found = by_number(data)
         if Packet.COMPRESSED_PACKETS in found:
             if self._is_nested:
                 raise errors.FormatError(_NOT_PACKETS)
             self._compressed(message(found[Packet.COMPRESSED_PACKETS]))
-            return None
+            return
         for number in found.keys() - _UNDERSTOOD:
             self.skipped[PACKET_NAMES.get(number, f"packet field {number}")] += 1
         sequence_id = whole(found.get(Packet.TRUSTED_PACKET_SEQUENCE_ID, 0))
@@ -201,31 +142,24 @@ class PacketReader:
         flags = whole(found.get(Packet.SEQUENCE_FLAGS, 0))
         if flags & SequenceFlag.NEEDS_INCREMENTAL_STATE and not sequence.is_valid:
             self.skipped["needs state that was lost or not yet cleared"] += 1
-            return None
+            return
         if Packet.TRACK_EVENT not in found:
             if Packet.TRACK_DESCRIPTOR in found:
                 self.target.tracks.describe(sequence, message(found[Packet.TRACK_DESCRIPTOR]))
-            return None
+            return
         if Packet.TRUSTED_PACKET_SEQUENCE_ID not in found:
             self.skipped["track event without a sequence"] += 1
-            return None
+            return
         time_ns: int | None = None
         clock = whole(found.get(Packet.TIMESTAMP_CLOCK_ID, 0)) or sequence.clock
         clock = self.clocks.key(sequence_id, clock)
         if Packet.TIMESTAMP in found:
             timestamp = whole(found[Packet.TIMESTAMP])
-            if self.native is not None:
-                time_ns = self.native.time_ns(self.clocks, clock, timestamp)
-            else:
-                time_ns = self.clocks.trace_time_ns(clock, timestamp)
+            time_ns = self.native.time_ns(self.clocks, clock, timestamp)
             if time_ns is None:
                 self._unknown_time(clock)
-                return None
-        plain = self.events.add(sequence, message(found[Packet.TRACK_EVENT]), time_ns)
-        is_plain = plain is not None and found.keys() <= _PLAIN and not flags & 1
-        if plain is None or not is_plain or _has_two_times(data):
-            return None
-        return clock, plain
+                return
+        self.events.add(sequence, message(found[Packet.TRACK_EVENT]), time_ns)
 
     def _update(self, sequence: Sequence, found: dict[int, Any]) -> None:
         """Update the state that later packets refer to."""
@@ -234,14 +168,11 @@ class PacketReader:
         if cleared or found.get(Packet.INCREMENTAL_STATE_CLEARED):
             sequence.clear()
             self.target.tracks.reset_counters(sequence.id)
-            self.known.clear()
         elif found.get(Packet.PREVIOUS_PACKET_DROPPED):
             self.skipped["lost before they were written"] += sequence.is_valid
             sequence.lose()
-            self.known.clear()
         if _STATE.isdisjoint(found):
             return
-        self.known.clear()
         for number in _STATE & found.keys():
             self.state_bytes += _STATE_BYTES_A_BYTE * len(message(found[number]))
         if Packet.TRACE_PACKET_DEFAULTS in found:
@@ -252,8 +183,7 @@ class PacketReader:
             else:
                 self.skipped["interned data before the state was cleared"] += 1
         if Packet.CLOCK_SNAPSHOT in found:
-            if self.native is not None:
-                self.native.pull_clocks(self.clocks)
+            self.native.pull_clocks(self.clocks)
             self.clocks.add_snapshot(sequence.id, found[Packet.CLOCK_SNAPSHOT])
         if Packet.PROCESS_DESCRIPTOR in found:
             self.target.tracks.describe_process(found[Packet.PROCESS_DESCRIPTOR])
@@ -291,7 +221,7 @@ class PacketReader:
             self.packets, self._is_nested = packets, False
 
     def _nested_packets(self, trace: bytes) -> None:
-        done = self.scan(trace, "", 0) if self.native is not None and self.can_scan else 0
+        done = self.scan(trace, "", 0) if self.can_scan else 0
         for index, (number, content) in enumerate(fields(trace[done:])):
             packet = message(content)
             if number != 1:
@@ -299,7 +229,3 @@ class PacketReader:
             self.packet(packet)
             if index % 64 == 0:
                 self.source.budget.check(self.estimate_bytes() + len(trace))
-
-
-def _has_two_times(data: bytes) -> bool:
-    return sum(number == Packet.TIMESTAMP for number, _ in fields(data)) > 1

@@ -6,23 +6,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fastprof.base.native_numbers import ArgType
 from fastprof.importers.chrome_args import USER_SCOPE, ScopeRule, put_args, range_state
 from fastprof.importers.flow_links import FlowLinks, FlowStep
+from fastprof.importers.perfetto_native import NativeState
 from fastprof.importers.perfetto_sequence import SourceLocation
 from fastprof.importers.perfetto_tracks import Tracks
-from fastprof.importers.slice_stacks import SliceStacks
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site
 from fastprof.model.table import EventKind
-
-if TYPE_CHECKING:
-    from fastprof.importers.native_stacks import NativeStacks
-    from fastprof.importers.perfetto_native import NativeState
 
 __all__ = ["EventRows", "TrackEvent"]
 
@@ -52,31 +48,23 @@ class TrackEvent:
 class EventRows:
     """Adds rows to a TableBuilder, and keeps open slices and flows until their other end is read.
 
-    is_sorted: pair begins and ends after the last event, in time order. native: share state with the native scanner.
+    is_sorted: pair begins and ends after the last event, in time order.
     """
 
-    def __init__(self, is_sorted: bool, native: bool = False) -> None:
+    def __init__(self, is_sorted: bool) -> None:
         self.rows = TableBuilder()
         self.skipped: Counter[str] = Counter()
         self.scopes = ScopeRule()
-        self.native: NativeState | None = None
-        self.stacks: SliceStacks | NativeStacks
-        if native:
-            from fastprof.importers.perfetto_native import NativeState
-
-            self.native = NativeState(self.rows, self.skipped, self.scopes, is_sorted)
-            self.stacks = self.native.stacks
-        else:
-            self.stacks = SliceStacks(self.rows, self.skipped, is_sorted)
+        self.native = NativeState(self.rows, self.skipped, self.scopes, is_sorted)
+        self.stacks = self.native.stacks
         self.tracks = Tracks(self.rows, self.native)
         self.flows = FlowLinks(self.rows, self.skipped)
         self.is_own = False  # written by fastprof: some args and tracks have a special meaning
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory of rows, open slices and flows, in bytes."""
-        parts = (self.rows, self.stacks, self.flows)
-        native = self.native.estimate_bytes() if self.native is not None else 0
-        return native + sum(part.estimate_bytes() for part in parts)
+        parts = (self.rows, self.stacks, self.flows, self.native)
+        return sum(part.estimate_bytes() for part in parts)
 
     def site(
         self,
@@ -95,8 +83,8 @@ class EventRows:
         )
         return self.rows.site_of(site)
 
-    def begin(self, event: TrackEvent, kind: int = int(EventKind.RANGE)) -> int:
-        """Add a range that a later end closes; return its row."""
+    def begin(self, event: TrackEvent, kind: int = int(EventKind.RANGE)) -> None:
+        """Add a range that a later end closes."""
         flags = FINISHED
         if self.is_own:
             kind, flags = range_state(event.args)
@@ -104,7 +92,6 @@ class EventRows:
         if not flags & FINISHED:  # the writer added an end for viewers; the range itself had none
             self.stacks.unfinished.add(row)
         self.stacks.begin(event.key, event.time_ns, row)
-        return row
 
     def complete(self, event: TrackEvent, end_ns: int) -> None:
         """Add a range with a known end."""

@@ -57,7 +57,7 @@ class Sequence:
         "track_uuid",
     )
 
-    def __init__(self, sequence_id: int, shared: NativeState | None = None) -> None:
+    def __init__(self, sequence_id: int, shared: NativeState) -> None:
         """shared: the state of the native scanner, which receives the texts and locations."""
         self.id = sequence_id
         self.shared = shared
@@ -74,8 +74,7 @@ class Sequence:
         self.now_ns: int | None = None  # base of timestamp_delta_us
         self.texts: dict[int, dict[int, str]] = {number: {} for number in _TEXTS}
         self.locations: dict[int, SourceLocation] = {}
-        if self.shared is not None:
-            self.shared.scanner.forget_texts(self.id)
+        self.shared.scanner.forget_texts(self.id)
 
     def interned(self, kind: int, iid: int, skipped: Counter[str]) -> str | None:
         """Return an interned text of `kind` (InternedData); None, counted in `skipped`, if unknown."""
@@ -114,14 +113,12 @@ class Sequence:
                 entry = by_number(message(value))
                 iid = whole(entry.get(Interned.IID, 0))
                 name = table[iid] = text(entry.get(Interned.NAME, b""))
-                if self.shared is not None:
-                    self.shared.scanner.intern(self.id, _TEXTS.index(number), iid, name)
+                self.shared.scanner.intern(self.id, _TEXTS.index(number), iid, name)
             elif number == InternedData.SOURCE_LOCATIONS:
                 entry = by_number(message(value))
                 iid = whole(entry.get(Location.IID, 0))
                 place = self.locations[iid] = location(entry)
-                if self.shared is not None:
-                    self.shared.set_location(self.id, iid, place)
+                self.shared.set_location(self.id, iid, place)
             else:
                 skipped[f"InternedData field {number}"] += 1
 

@@ -25,9 +25,7 @@ _LARGE_PACKET_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 
 
-def read_perfetto_trace(
-    source: Source, *, native: bool = True, salvage: bool = False
-) -> EventTable:
+def read_perfetto_trace(source: Source, *, salvage: bool = False) -> EventTable:
     """Return the table of a trace, rows in file order; times in exact ns of the trace's clock.
 
     Slices, instants, counters and flows become rows; Perfetto's tracks become tracks; debug
@@ -35,18 +33,17 @@ def read_perfetto_trace(
     not read, by name; metadata["skipped_events"] counts, by reason, events or parts of events that a
     table cannot represent or that contradict others.
 
-    native: read common packets with the native scanner, which gives the same table; only tests turn
-    it off. salvage: return the rows before the first damage, with its description in
+    salvage: return the rows before the first damage, with its description in
     metadata["damage"]. Raises errors.FormatError with the offset of a damaged packet.
     """
-    reader = PacketReader(source, native=native)
+    reader = PacketReader(source)
     _read(source, reader, salvage)
     if not reader.is_complete:
         # Some events were out of order or preceded their clock's first snapshot: read again, with all snapshots.
         clocks = reader.clocks
         del reader
         source.rewind()
-        reader = PacketReader(source, Clocks(later=clocks), is_sorted=True, native=native)
+        reader = PacketReader(source, Clocks(later=clocks), is_sorted=True)
         _read(source, reader, salvage)
     return _table(reader)
 
@@ -110,7 +107,7 @@ def _table(reader: PacketReader) -> EventTable:
             metadata[f"skipped_{name}"] = dict(+counts)
     prefix = "dropped_"
     return rows.finish(
-        args_texts=target.native.columns.args_texts if target.native is not None else None,
+        args_texts=target.native.columns.args_texts,
         track_map=track_map,
         t0_ns=facts.get("session_start_ns", first),
         t1_ns=t1,

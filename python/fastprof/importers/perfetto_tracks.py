@@ -45,7 +45,7 @@ class Descriptor:
 class Tracks:
     """Track descriptors by uuid, and the tracks of the table that have rows."""
 
-    def __init__(self, rows: TableBuilder, shared: NativeState | None = None) -> None:
+    def __init__(self, rows: TableBuilder, shared: NativeState) -> None:
         """shared: the state of the native scanner, which receives tracks and counters."""
         self.rows = rows
         self._shared = shared
@@ -97,7 +97,7 @@ class Tracks:
         self._share(whole(entry.get(TrackDescriptor.UUID, 0)))
 
     def _share(self, uuid: int) -> None:
-        if self._shared is not None and uuid in self._index_of:
+        if uuid in self._index_of:
             self._shared.set_track(uuid, self._index_of[uuid], self.known.get(uuid))
 
     def describe_process(self, data: bytes) -> None:

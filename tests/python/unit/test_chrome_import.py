@@ -6,19 +6,19 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from same_tables import one_by_one
 from trace_tables import ODD_NAMES
 
 import fastprof
 from fastprof import errors
 from fastprof.importers import json_stream
 from fastprof.importers.chrome_events import MARKS_PID
-from fastprof.importers.chrome_trace import read_chrome_trace
-from fastprof.importers.source import Source
 from fastprof.model.table import EventFlag, EventKind, EventTable
 
 BASE = 1_699_853_000_000_000_000
@@ -497,8 +497,10 @@ def test_external_ids_begin_at_one(number: int, tmp_path: Path) -> None:
     assert (table.kernels is not None and len(table.kernels) == 1) == (number == 1)
 
 
-@pytest.mark.parametrize("native", [False, True])
-def test_many_plain_events_are_read_as_single_ones_are(tmp_path: Path, native: bool) -> None:
+@pytest.mark.parametrize("encoding", [bytes, one_by_one])
+def test_many_plain_events_are_read_as_single_ones_are(
+    tmp_path: Path, encoding: Callable[[bytes], bytes]
+) -> None:
     """Complete events without args are added as arrays; others between them keep their place."""
     rng = random.Random(9)
     events: list[Any] = []
@@ -514,9 +516,8 @@ def test_many_plain_events_are_read_as_single_ones_are(tmp_path: Path, native: b
     ]
     del events[-2]["cat"]
     file = tmp_path / "t.json"
-    file.write_text(json.dumps({"traceEvents": events}))
-    with Source(str(file), 1 << 30, 1 << 30) as source:
-        table = read_chrome_trace(source, native=native)
+    file.write_bytes(encoding(json.dumps({"traceEvents": events}).encode()))
+    table = fastprof.load(file)
     expected = [
         (
             e["name"],

@@ -8,16 +8,16 @@ import gzip
 import json
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from profiler_databases import write_nsys, write_nvprof
+from same_tables import one_by_one
 
 import fastprof
 from fastprof import errors
-from fastprof.importers.chrome_trace import read_chrome_trace
-from fastprof.importers.source import Source
 from fastprof.model.table import EventKind
 
 NAMES = ["outer", "inner", "gemm", "relu", "here"]
@@ -420,8 +420,8 @@ def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path
     assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
 
 
-@pytest.mark.parametrize("native", [False, True])
-def test_work_of_a_device_needs_no_args(tmp_path: Path, native: bool) -> None:
+@pytest.mark.parametrize("encoding", [bytes, one_by_one])
+def test_work_of_a_device_needs_no_args(tmp_path: Path, encoding: Callable[[bytes], bytes]) -> None:
     """Without args, its device and stream are the process and thread that the event names."""
 
     def row(name: str, category: str, pid: int, tid: int, **more: Any) -> dict[str, Any]:
@@ -445,9 +445,8 @@ def test_work_of_a_device_needs_no_args(tmp_path: Path, native: bool) -> None:
         row("gemm", "kernel", 3, 5, args={"grid": [1, 1, 1]}),
     ]
     path = tmp_path / "t.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    with Source(str(path), 1 << 30, 1 << 30) as source:
-        table = read_chrome_trace(source, native=native)
+    path.write_bytes(encoding(json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()))
+    table = fastprof.load(path)
     names = [table.name(r) for r in range(len(table))]
     columns = [table.column(f"device_{c}").tolist() for c in ("type", "index", "resource_id")]
     found = list(zip(names, *columns, strict=True))

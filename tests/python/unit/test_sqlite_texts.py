@@ -88,7 +88,7 @@ def test_compressed_and_streamed_databases_are_copied_and_the_copy_removed(
         with opened(file) as database:
             assert len(list(copies.iterdir())) == copied
             assert database.strings(TABLE, "id", TEXT) == {1: "one"}
-            assert database.integers(TABLE, ["id"], native=True)[0].tolist() == [1]
+            assert database.integers(TABLE, ["id"])[0].tolist() == [1]
         assert not list(copies.iterdir())
     bad = io.BytesIO(path.read_bytes()[:100] + bytes(4000))
     with pytest.raises(errors.FormatError, match="damaged SQLite database"), opened(bad):

@@ -7,21 +7,21 @@ import gzip
 import json
 import os
 import random
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from same_tables import same_outcome
+from same_tables import one_by_one, same_outcome
 from trace_tables import ODD_NAMES, every_column_table
 
 import fastprof
-from fastprof import EventTable, errors
+from fastprof import errors
 from fastprof.cli.main import main
 from fastprof.exporters.trace_writers import write_chrome_trace
 from fastprof.importers import json_stream
-from fastprof.importers.chrome_trace import read_chrome_trace
-from fastprof.importers.source import Source
 
 INPUTS = int(os.environ.get("FASTPROF_FUZZ_INPUTS", "1500"))  # of the fuzz test
 NUMBERS = ["0", "-0", "1", "-3", "7.5", "1e3", "1E-2", "0.0005", "1.0015", "2.0025", "-0.0015",
@@ -35,15 +35,6 @@ ARGS = ["External id", "device", "stream", "Sequence number", "Fwd thread id", "
         "Record function id", "Python id", "Input Dims", "Input type", "Concrete Inputs", "Call stack",
         "Overload name", "Module Hierarchy", "finished", "is_async", "End thread", "clamped", "Bytes",
         "odd", "\\u0041", "name"]  # fmt: skip
-
-
-def read(path: Path, native: bool, salvage: bool = False) -> EventTable:
-    with Source(path, 1 << 30, 1 << 30, 1 << 30, salvage) as source:
-        return read_chrome_trace(source, native=native, salvage=salvage)
-
-
-def assert_same_outcome(path: Path, salvage: bool = False) -> bool:
-    return same_outcome(lambda native: read(path, native, salvage))
 
 
 def random_value(rng: random.Random) -> str:
@@ -84,17 +75,15 @@ def test_random_traces_are_read_alike(
     refused = 0
     while len(accepted) < 150:
         event = random_event(rng)
-        path.write_text(f"[{event}]", encoding="utf-8")
-        if assert_same_outcome(path):
+        if same_outcome(path, f"[{event}]".encode()):
             accepted.append(event)
         else:
             refused += 1
     assert refused
-    path.write_text(
-        '{"traceEvents": [' + ",\n".join(accepted) + '], "fastprof": {}, "baseTimeNanoseconds": 5}',
-        encoding="utf-8",
+    whole = (
+        '{"traceEvents": [' + ",\n".join(accepted) + '], "fastprof": {}, "baseTimeNanoseconds": 5}'
     )
-    assert assert_same_outcome(path)
+    assert same_outcome(path, whole.encode())
 
 
 def test_damaged_traces_are_refused_alike(tmp_path: Path) -> None:
@@ -117,15 +106,62 @@ def test_damaged_traces_are_refused_alike(tmp_path: Path) -> None:
             data[at : at + rng.choice([0, 1, 1, 4])] = (
                 rng.choice(tokens) if rng.random() < 0.7 else bytes([rng.randrange(256)])
             )
-        path.write_bytes(bytes(data))
-        accepted += assert_same_outcome(path, salvage=i % 2 == 0)
+        accepted += same_outcome(path, bytes(data), salvage=i % 2 == 0)
     assert accepted > INPUTS // 20
 
 
-@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
-def test_our_own_traces_are_read_alike(tmp_path: Path, name: str) -> None:
-    write_chrome_trace(every_column_table(), tmp_path / name)
-    assert assert_same_outcome(tmp_path / name)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_our_own_traces_are_read_alike(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    write_chrome_trace(every_column_table(), tmp_path / "own.json")
+    assert same_outcome(tmp_path / "t", (tmp_path / "own.json").read_bytes(), pack=pack)
+
+
+def odd_event(rng: random.Random) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "ph": rng.choice("XXXXXXiC"),
+        "cat": rng.choice(["cpu_op", "user_annotation", "kernel", 5]),
+        "name": rng.choice(["a", "b", "c", ["d"], 7]),
+        "pid": rng.choice([1, 1, 1, "Spans", 1.0, True]),
+        "tid": rng.choice([1, 2, "3", {"x": 1}]),
+        "ts": rng.choice([1, 2.5, 1e9 + 0.001, 1e12 + 0.123, -3.25, 9007199254740.993]),
+        "dur": rng.choice([0, 1.5, 0.001, 1234.567, -1.0, 7]),
+        "args": rng.choice([{}, {}, {}, {"x": 1}, {"External id": 3}, None, []]),
+    }
+    for key in rng.sample(["cat", "name", "pid", "tid", "dur", "args"], rng.randrange(2)):
+        del event[key]
+    return event
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_events_with_members_of_odd_types_are_read_alike(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    events = [odd_event(rng) for _ in range(400)]
+    trace: Any = events if seed % 2 else {"displayTimeUnit": "ms", "traceEvents": events, "last": 1}
+    assert same_outcome(tmp_path / "t", json.dumps(trace, indent=rng.choice([None, 1])).encode())
+
+
+@pytest.mark.parametrize(
+    "bad", ['{"ph": "X", "ts": "a"}', "5", '{"ph": "X", "ts": 1e300}', '{"ph": }', '{"ph": "X"']
+)
+@pytest.mark.parametrize("before", [0, 1, 700])
+def test_errors_name_the_event(tmp_path: Path, bad: str, before: int) -> None:
+    good = '{"ph": "X", "name": "x", "cat": "c", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2.0, "args": {}}'
+    begin = "[" + f"{good},\n" * before
+    data = (begin + ",\n".join([bad, good, good]) + "]").encode()
+    assert not same_outcome(tmp_path / "t", data)
+    (tmp_path / "t").write_bytes(data)
+    with pytest.raises(errors.FormatError) as error:
+        fastprof.load(tmp_path / "t")
+    place = re.search(r"offset (\d+)", str(error.value))
+    assert place and len(begin) <= int(place[1]) <= len(begin) + len(bad) + 2
+
+
+def test_values_that_the_scanner_refuses_do_not_end_its_reading(tmp_path: Path) -> None:
+    deep = '{"ph":"i","name":"deep","ts":%d,"args":{"a":' + "[" * 200 + "]" * 200 + "}}"
+    plain = '{"ph":"X","name":"a","ts":%d,"dur":1}'
+    events = [(deep if i % 900 == 5 else plain) % i for i in range(4000)]
+    assert same_outcome(tmp_path / "t", f"[{','.join(events)}]".encode())
+    assert fastprof.load(tmp_path / "t").start_ns.tolist() == [1000 * i for i in range(4000)]
 
 
 def test_args_are_decoded_when_accessed(tmp_path: Path) -> None:
@@ -190,8 +226,10 @@ def test_salvage_of_whole_files_and_of_files_without_events(tmp_path: Path) -> N
         fastprof.load(path, salvage=True, max_memory_bytes=1 << 20)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_devices_streams_and_memory_of_both_readers(tmp_path: Path, native: bool) -> None:
+@pytest.mark.parametrize("encoding", [bytes, one_by_one])
+def test_devices_streams_and_memory_of_both_readers(
+    tmp_path: Path, encoding: Callable[[bytes], bytes]
+) -> None:
     def event(ph: str, name: str, cat: str, **args: Any) -> dict[str, Any]:
         return {
             "ph": ph,
@@ -206,15 +244,15 @@ def test_devices_streams_and_memory_of_both_readers(tmp_path: Path, native: bool
 
     memory = {"Addr": 7, "Bytes": -64, "Total Allocated": 128, "Total Reserved": 256}
     path = tmp_path / "t.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+    path.write_bytes(encoding(json.dumps({"schemaVersion": 1, "traceEvents": [
         event("X", "gemm", "kernel", **{"device": 3, "stream": 9, "External id": 4}),
         event("X", "plain", "kernel", odd=1),
         event("X", "negative", "gpu_memset", device=-1, stream=2),
         event("i", "[memory]", "cpu_instant_event", **memory, **{"Device Type": 1, "Device Id": 2}),
         event("i", "[memory]", "cpu_instant_event", **memory),
         event("i", "[OutOfMemory]", "cpu_instant_event", **memory, **{"Device Type": 0, "Device Id": -1}),
-    ]}))  # fmt: skip
-    table = read(path, native)
+    ]}).encode()))  # fmt: skip
+    table = fastprof.load(path)
     kernels = {table.name(row): row for row in range(3)}
     found = {
         name: [int(table.column(column)[row]) for column in ("device_type", "device_index", "device_resource_id")]
