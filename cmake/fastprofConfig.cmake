@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(fastprof): defines fastprof::fastprof, and fastprof::separate, which compiles Session once a program.
+# find_package(fastprof) defines
+#   fastprof::fastprof     Session compiled once a project, as a static library with the project's options
+#   fastprof::separate     Session compiled once a target, with the target's own options
+#   fastprof::header_only  Session compiled into each file that uses it
 # One hand-written file serves every place it may lie in: an installed prefix (share/cmake/fastprof), the Python package
 # (the same layout inside it), and the source tree (cmake/).
 if(TARGET fastprof::fastprof)
@@ -20,14 +23,26 @@ endif()
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 
-add_library(fastprof::fastprof INTERFACE IMPORTED)
-set_target_properties(fastprof::fastprof PROPERTIES
+# GLOBAL, since the library of compiled definitions is visible to the whole project, too.
+add_library(fastprof::header_only INTERFACE IMPORTED GLOBAL)
+set_target_properties(fastprof::header_only PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${_fastprof_include}"
   INTERFACE_COMPILE_FEATURES cxx_std_17
   INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
-add_library(fastprof::separate INTERFACE IMPORTED)
+
+# Session and the writers, compiled once by the project that asks for them, with its options of this point.
+add_library(fastprof_definitions STATIC EXCLUDE_FROM_ALL "${_fastprof_include}/fastprof/definitions.cpp")
+set_target_properties(fastprof_definitions PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_definitions(fastprof_definitions PUBLIC FASTPROF_SEPARATE)
+target_link_libraries(fastprof_definitions PUBLIC fastprof::header_only)
+
+# Imported, so that projects can export their own targets that link it.
+add_library(fastprof::fastprof INTERFACE IMPORTED GLOBAL)
+set_target_properties(fastprof::fastprof PROPERTIES INTERFACE_LINK_LIBRARIES fastprof_definitions)
+
+add_library(fastprof::separate INTERFACE IMPORTED GLOBAL)
 set_target_properties(fastprof::separate PROPERTIES
-  INTERFACE_LINK_LIBRARIES fastprof::fastprof
+  INTERFACE_LINK_LIBRARIES fastprof::header_only
   INTERFACE_COMPILE_DEFINITIONS FASTPROF_SEPARATE
   INTERFACE_SOURCES "${_fastprof_include}/fastprof/definitions.cpp")
 
@@ -43,7 +58,7 @@ if(APPLE)
   set_target_properties(fastprof::metal PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${_fastprof_sources}"
     INTERFACE_SOURCES "${_fastprof_metal}/metal_platform.mm;${_fastprof_metal}/commit_observation.mm;${_fastprof_metal}/torch_stream.cpp"
-    INTERFACE_LINK_LIBRARIES "fastprof::fastprof;-framework Foundation;-framework Metal")
+    INTERFACE_LINK_LIBRARIES "fastprof::header_only;-framework Foundation;-framework Metal")
   unset(_fastprof_sources)
   unset(_fastprof_metal)
 endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of this installation's C++ headers, CMake package and injection library."""
+"""Paths of this installation's C++ headers, CMake and pkg-config packages and injection library."""
 
 from __future__ import annotations
 
@@ -38,6 +38,34 @@ def cmake_dir() -> Path:
     raise FileNotFoundError(
         f"cannot find fastprofConfig.cmake in any of {[str(c) for c in candidates]}. Reinstall fastprof."
     )
+
+
+def pkg_config_dir() -> Path:
+    """Return the folder to add to ``PKG_CONFIG_PATH`` for ``pkg-config fastprof``.
+
+    Raises FileNotFoundError if this installation has no description for pkg-config.
+    """
+    package = Path(__file__).resolve().parent
+    candidates = [package / "share" / "pkgconfig", package.parents[1] / "cmake"]
+    for candidate in candidates:
+        if (candidate / "fastprof.pc").is_file():
+            return candidate
+    raise FileNotFoundError(
+        f"cannot find fastprof.pc in any of {[str(c) for c in candidates]}. Reinstall fastprof."
+    )
+
+
+def definitions_source() -> Path:
+    """Return the C++ source that defines Session for files compiled with ``FASTPROF_SEPARATE``.
+
+    Raises FileNotFoundError as `include_dir` does.
+    """
+    return include_dir() / "fastprof" / "definitions.cpp"
+
+
+def compile_flags() -> str:
+    """Return the compiler's flags for files of a program that compiles `definitions_source` once."""
+    return f"-I{include_dir()} -DFASTPROF_SEPARATE"
 
 
 def injection_library() -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from fastprof import __version__, _paths
@@ -36,6 +36,43 @@ examples:
 """
 
 
+# What builds of C++ programs ask for: option, description, answer.
+_QUERIES: tuple[tuple[str, str, Callable[[], object]], ...] = (
+    (
+        "--includes",
+        "print -I<dir> for compiling C++ against fastprof",
+        lambda: f"-I{_paths.include_dir()}",
+    ),
+    (
+        "--cflags",
+        "print the compiler's flags for a C++ program that compiles --definitions once",
+        _paths.compile_flags,
+    ),
+    ("--libs", "print the linker's flags for a C++ program", lambda: "-pthread -ldl"),
+    (
+        "--definitions",
+        "print the C++ source to compile once for files compiled with --cflags",
+        _paths.definitions_source,
+    ),
+    ("--cmakedir", "print the folder for fastprof_DIR in CMake", _paths.cmake_dir),
+    ("--pkgconfigdir", "print the folder for PKG_CONFIG_PATH", _paths.pkg_config_dir),
+    (
+        "--nvtx-injection",
+        "print the library that receives NVTX ranges, for NVTX_INJECTION64_PATH",
+        _paths.injection_library,
+    ),
+    (
+        "--itt-collector",
+        "print the library that receives ITT tasks, for INTEL_LIBITTNOTIFY64",
+        _paths.injection_library,
+    ),
+)
+
+
+def _destination(flag: str) -> str:
+    return flag[2:].replace("-", "_")
+
+
 def make_parser(prog: str) -> CommandParser:
     """Return the parser of the whole command line."""
     parser = CommandParser(
@@ -45,22 +82,8 @@ def make_parser(prog: str) -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fastprof {__version__}")
-    parser.add_argument(
-        "--includes", action="store_true", help="print -I<dir> for compiling C++ against fastprof"
-    )
-    parser.add_argument(
-        "--cmakedir", action="store_true", help="print the folder for fastprof_DIR in CMake"
-    )
-    parser.add_argument(
-        "--nvtx-injection",
-        action="store_true",
-        help="print the library that receives NVTX ranges, for NVTX_INJECTION64_PATH",
-    )
-    parser.add_argument(
-        "--itt-collector",
-        action="store_true",
-        help="print the library that receives ITT tasks, for INTEL_LIBITTNOTIFY64",
-    )
+    for flag, description, _ in _QUERIES:
+        parser.add_argument(flag, action="store_true", help=description)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"fastprof.cli.{name}").add_parser(commands)
@@ -99,20 +122,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(own)
     if program is not None:
         options.program = program
-    if options.includes:
-        print(f"-I{_paths.include_dir()}")
-    if options.cmakedir:
-        print(_paths.cmake_dir())
-    if options.nvtx_injection or options.itt_collector:
-        print(_paths.injection_library())
+    asked = [answer for flag, _, answer in _QUERIES if getattr(options, _destination(flag))]
+    for answer in dict.fromkeys(asked):  # two of the queries have one answer
+        print(answer())
     if "command" not in options:
-        queries = (
-            options.includes,
-            options.cmakedir,
-            options.nvtx_injection,
-            options.itt_collector,
-        )
-        if not any(queries):
+        if not asked:
             parser.print_help()
         return 0
     try:

@@ -119,11 +119,13 @@ def test_find_package_in_an_installed_prefix(tmp_path: Path) -> None:
     run([need("cmake"), "-S", ROOT, "-B", tmp_path / "install", *options])
     run(["cmake", "--install", tmp_path / "install", "--prefix", prefix])
     shutil.rmtree(tmp_path / "install")
-    target = "-DFASTPROF_TARGET=fastprof::separate"  # whose source file is installed, too
-    program = cmake(tmp_path / "build", [f"-DCMAKE_PREFIX_PATH={prefix}", target])
+    program = cmake(tmp_path / "build", [f"-DCMAKE_PREFIX_PATH={prefix}"])
     run_consumer(program, tmp_path)
     includes = (tmp_path / "build" / "CMakeCache.txt").read_text()
     assert str(prefix) in includes
+    folder = prefix / "share" / "pkgconfig"
+    flag, separate = run([need("pkg-config"), "--cflags", folder / "fastprof.pc"]).split()
+    assert Path(flag[2:]).samefile(prefix / "include") and separate == "-DFASTPROF_SEPARATE"
 
 
 def test_find_package_refuses_another_version(tmp_path: Path) -> None:
@@ -141,7 +143,8 @@ def test_find_package_refuses_another_version(tmp_path: Path) -> None:
 def test_find_package_from_this_python(tmp_path: Path) -> None:
     """An editable install answers with the source tree, so that edited headers are the ones compiled."""
     folder = run([sys.executable, "-m", "fastprof", "--cmakedir"]).strip()
-    run_consumer(cmake(tmp_path / "build", [f"-Dfastprof_DIR={folder}"]), tmp_path)
+    flags = [f"-Dfastprof_DIR={folder}", "-DFASTPROF_TARGET=fastprof::header_only"]
+    run_consumer(cmake(tmp_path / "build", flags), tmp_path)
 
 
 @pytest.mark.packaging

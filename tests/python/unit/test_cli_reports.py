@@ -77,6 +77,8 @@ def test_folders_for_compilers(capsys: Capsys) -> None:
     assert flag.startswith("-I") and (Path(flag[2:]) / "fastprof" / "fastprof.hpp").is_file()
     assert run("--cmakedir") == 0
     assert (Path(capsys.readouterr().out.strip()) / "fastprofConfig.cmake").is_file()
+    assert run("--pkgconfigdir") == 0
+    assert (Path(capsys.readouterr().out.strip()) / "fastprof.pc").is_file()
 
 
 def test_folders_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -88,6 +90,8 @@ def test_folders_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         _paths.include_dir()
     with pytest.raises(FileNotFoundError, match=r"cannot find fastprofConfig\.cmake.*Reinstall"):
         _paths.cmake_dir()
+    with pytest.raises(FileNotFoundError, match=r"cannot find fastprof\.pc.*Reinstall"):
+        _paths.pkg_config_dir()
     tree = tmp_path / "source"
     for folder, name in ((tree / "cmake", "fastprofConfig.cmake"),
                          (package / "share/cmake/fastprof", "fastprofConfig.cmake")):  # fmt: skip

@@ -154,7 +154,9 @@ def test_options_take_what_they_can_use() -> None:
 
 def test_options_without_a_command() -> None:
     parser = make_parser("fastprof")
-    names = ("includes", "cmakedir", "nvtx_injection", "itt_collector")
+    names = (
+        "includes", "cflags", "libs", "definitions", "cmakedir", "pkgconfigdir", "nvtx_injection", "itt_collector",
+    )  # fmt: skip
     for name in names:
         options: argparse.Namespace = parser.parse_args(["--" + name.replace("_", "-")])
         assert [getattr(options, other) for other in names] == [other == name for other in names]
