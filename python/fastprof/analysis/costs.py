@@ -24,7 +24,7 @@ _KIND, _SMALL, _OWN = (
     0.4,
 )  # share of the steps' time from which each sort of cost is claimed
 _LEAST_NS = 10_000_000
-_CALLS, _MEAN_NS = 1000, 200_000  # a small call: at least so many, on average at most so long
+_CALLS, _TYPICAL_NS = 1000, 200_000  # a small call: at least so many, in the median at most so long
 _FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 
 
@@ -185,9 +185,13 @@ def _small_calls(times: StepTimes, claimed: Array, total_ns: int) -> Iterator[Co
         name = events.names[code]
         calls = int(count[code]) + summed.get(name, 0)
         mean = length[code] / count[code]
-        if calls < _CALLS or mean > _MEAN_NS or calls * mean < max(_SMALL * total_ns, _LEAST_NS):
+        if calls < _CALLS or calls * mean < max(_SMALL * total_ns, _LEAST_NS):
             continue
-        rows = events.outermost(inside[events.name_id[inside] == code])
+        rows = inside[events.name_id[inside] == code]
+        # Not the mean: on a busy machine, few of the calls have the time of all other programs.
+        if float(np.median(events.end[rows] - events.start[rows])) > _TYPICAL_NS:
+            continue
+        rows = events.outermost(rows)
         if not _is_own(name) or _COMPREHENSION.search(name) or len(np.intersect1d(rows, claimed)):
             continue
         ns = int(events.total_ns(rows) * calls / count[code])

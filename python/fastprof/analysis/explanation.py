@@ -44,6 +44,7 @@ _WAIT_NS = 2_000_000  # least time of a wait that is claimed of a recording with
 _IMPORTS, _IMPORTS_NS = 0.02, 5_000_000
 # Time of imports, and its ratio to that of the program, from which they are a finding.
 _SLOW_IMPORTS, _SLOW_IMPORTS_NS = 0.5, 200_000_000
+_IMPORT_LATER = "Import what is not always needed in the functions that use it"
 _IDLE = 0.2  # share of its time from which a device's idleness is a finding
 _GAIN = 0.01  # share of the steps' time from which an anti-pattern's gain is claimed
 
@@ -97,12 +98,7 @@ class Explanation:
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
         ]
-        return found + [(c.text, c.rows) for c in self._slow_imports]
-
-    @property
-    def _slow_imports(self) -> list[Claim]:
-        least = max(_SLOW_IMPORTS * self.total_ns, _SLOW_IMPORTS_NS)
-        return [claim for claim in self.imports if claim.ns >= least]
+        return found + [(c.text, c.rows) for c in _slow_imports(self.imports, self.total_ns)]
 
     def text(self) -> str:
         """Return one page of text. Paths of calls are relative to the working directory or to installed packages."""
@@ -181,6 +177,7 @@ def explain(
         if line.device is not None and line.exposed_ns >= _WAIT * max(total, 1)
     ]
     costs = find_costs(times, total)
+    imports = _imports(rows)
     return Explanation(
         steps=len(times.rows),
         median_step_ns=int(np.median(times.duration)),
@@ -192,7 +189,7 @@ def explain(
         waits=waits,
         changed=_changed(times),
         slowest=slowest,
-        imports=_imports(rows),
+        imports=imports,
         blocked=blocked,
         anti_patterns=patterns,
         costs=[Claim(c.text, c.ns, _table_rows(rows, c.rows)) for c in costs],
@@ -206,7 +203,14 @@ def explain(
             patterns,
             slowest,
             total,
-            [*_remedies(idle), *(Claim(f"{REMEDY} ({c.text})", c.ns, c.rows) for c in exposed)],
+            [
+                *_remedies(idle),
+                *(Claim(f"{REMEDY} ({c.text})", c.ns, c.rows) for c in exposed),
+                *(
+                    Claim(f"{_IMPORT_LATER}: {c.text}", c.ns, c.rows)
+                    for c in _slow_imports(imports, total)
+                ),
+            ],
         ),
         communication=[Claim(line.text, line.exposed_ns, line.rows) for line in comm],
         exposed=exposed,
@@ -273,6 +277,10 @@ def _imports(rows: NamedRows) -> list[Claim]:
         f"imports took {found.text()} ({100 * found.total_ns / max(span_ns, 1):.1f} % of {whole})"
     )
     return [Claim(text, found.total_ns, _table_rows(rows, longest))]
+
+
+def _slow_imports(imports: list[Claim], total: int) -> list[Claim]:
+    return [claim for claim in imports if claim.ns >= max(_SLOW_IMPORTS * total, _SLOW_IMPORTS_NS)]
 
 
 def _time(ns: float) -> str:
@@ -405,7 +413,7 @@ def _first(
     patterns: list[dict[str, Any]],
     slowest: list[Claim],
     total: int,
-    of_devices: list[Claim],
+    others: list[Claim],
 ) -> Claim | None:
     """Return the remedy that saves the most time; None without any."""
     options = [
@@ -421,7 +429,7 @@ def _first(
         for p in patterns
     ]
     options += [Claim(f"{c.remedy} (up to {_time(c.ns)})", c.ns, []) for c in costs]
-    options += of_devices
+    options += others
     lost = sum(claim.ns for claim in slowest)
     if slowest and lost >= _WAIT * total:
         options.append(Claim(f"Look at the slow steps: {slowest[0].text}", lost, slowest[0].rows))

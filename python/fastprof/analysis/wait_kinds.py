@@ -18,10 +18,12 @@ from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_patterns import SYNC_CALL
 from fastprof.model.blocking_calls import FOR_A_THREAD
 
-__all__ = ["ANOTHER_THREAD", "KINDS", "WaitKind", "kinds_of_rows"]
+__all__ = ["ANOTHER_THREAD", "KINDS", "POLL_REMEDY", "SLEEPING", "WaitKind", "kinds_of_rows"]
 
 Array: TypeAlias = NDArray[Any]
-ANOTHER_THREAD = "waiting for another thread"
+ANOTHER_THREAD, SLEEPING = "waiting for another thread", "sleeping"
+# Of the sleeps of a library: the program cannot leave them out.
+POLL_REMEDY = "The library sleeps until something else is ready: look there; --follow records work in other processes"
 _RANGE, _CALL, _OP, _RUNTIME, _AWAIT = "range", "call", "op", "runtime", "await"
 _FORM_OF = {
     "user_annotation": _RANGE,
@@ -100,7 +102,7 @@ KINDS = (
         "Do input and output ahead or on another thread",
     ),
     WaitKind(
-        "sleeping",
+        SLEEPING,
         {_CALL: re.compile(r"^<built-in function sleep>$")},
         "Do not sleep in the loop: wait for the event itself",
     ),

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.steps import StepTimes
-from fastprof.analysis.wait_kinds import ANOTHER_THREAD, KINDS
+from fastprof.analysis.wait_kinds import ANOTHER_THREAD, KINDS, POLL_REMEDY, SLEEPING
 from fastprof.base.formatting import format_time
 from fastprof.model.blocking_calls import awaited
+from fastprof.model.call_origins import call_origin, is_python_frame
 
 __all__ = ["Wait", "find_waits", "meanwhile", "things_awaited"]
 
@@ -52,8 +54,32 @@ def find_waits(times: StepTimes) -> list[Wait]:
             if kind.what == ANOTHER_THREAD:
                 other = meanwhile(times, events.start[rows], events.end[rows])
                 things = things_awaited(times, rows)
-            found.append(Wait(kind.what, rows, int(length.sum()), kind.remedy, other, things))
+            if kind.what == SLEEPING:
+                caller = _libraries_that_call(events, rows)
+                polled = np.array([bool(name) for name in caller])
+                found += _polls(events, rows[polled], [name for name in caller if name])
+                rows = rows[~polled]
+            if len(rows):
+                ns = int((events.end[rows] - events.start[rows]).sum())
+                found.append(Wait(kind.what, rows, ns, kind.remedy, other, things))
     return sorted(found, key=lambda wait: -wait.ns)
+
+
+def _libraries_that_call(events: NamedRows, rows: Array) -> list[str]:
+    """Return the name of the Python function that made each call, if it is of an installed package, else ""."""
+    called_by = events.nearest(rows, events.where(is_python_frame))
+    names = [events.names[events.name_id[row]] if row >= 0 else "" for row in called_by.tolist()]
+    return [name if call_origin(name) == "installed" else "" for name in names]
+
+
+def _polls(events: NamedRows, rows: Array, callers: list[str]) -> list[Wait]:
+    """Return the sleeps of libraries, which sleep until something else is ready, as one wait."""
+    if not len(rows):
+        return []
+    length = events.end[rows] - events.start[rows]
+    names, number = np.unique(callers, return_inverse=True)
+    longest = str(names[int(np.argmax(np.bincount(number.reshape(-1), length)))])
+    return [Wait(f"{SLEEPING} in {longest}", rows, int(length.sum()), POLL_REMEDY, "")]
 
 
 def things_awaited(times: StepTimes, rows: Array) -> str:

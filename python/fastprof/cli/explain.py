@@ -14,7 +14,12 @@ from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
-from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
+from fastprof.cli.recording_options import (
+    add_recording_options,
+    memory_hint,
+    recording_arguments,
+    recording_options_given,
+)
 from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
@@ -80,6 +85,11 @@ def explain_command(options: argparse.Namespace) -> int:
     if options.file is None or options.m or options.c:
         raise errors.ValueError(
             "no file to explain. Add the path of a trace, or --live before a program."
+        )
+    if given := recording_options_given(options):
+        raise errors.ValueError(
+            f"{', '.join(given)}: of a recording, and {options.file} is one already. Leave it out, or record with"
+            " --live before a program."
         )
     text = _text(load_trace(options.file, options), options)
     if options.output is not None:

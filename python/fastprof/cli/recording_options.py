@@ -14,7 +14,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
 
-__all__ = ["add_recording_options", "memory_hint", "recording_arguments"]
+__all__ = ["add_recording_options", "memory_hint", "recording_arguments", "recording_options_given"]
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> Any:
@@ -106,6 +106,17 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         " removed once the results are written",
     )
     return recording
+
+
+def recording_options_given(options: argparse.Namespace) -> list[str]:
+    """Return the recording options whose value is not their default, by their first spelling."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_recording_options(parser)
+    return [
+        action.option_strings[0]
+        for action in parser._actions  # no public list of actions
+        if getattr(options, action.dest) != action.default
+    ]
 
 
 def recording_arguments(

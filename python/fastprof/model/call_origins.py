@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastprof.base.short_paths import is_installed
 from fastprof.model.table import EventTable
 
-__all__ = ["call_origin", "call_origins", "is_import"]
+__all__ = ["call_origin", "call_origins", "is_import", "is_python_frame"]
 
 Array: TypeAlias = NDArray[Any]
 _CALL = re.compile(r"(.*)\(\d+\): .*", re.DOTALL)
@@ -21,6 +21,11 @@ _CALL = re.compile(r"(.*)\(\d+\): .*", re.DOTALL)
 def is_import(name: str) -> bool:
     """Return whether the name of a Python call is that of an import: "import torch.nn"."""
     return name.startswith("import ")
+
+
+def is_python_frame(name: str) -> bool:
+    """Return whether the name of a Python call is that of a function in Python: "file.py(12): function"."""
+    return call_origin(name) in ("own", "installed") and not name.startswith("nn.Module: ")
 
 
 def call_origins(table: EventTable) -> Array:

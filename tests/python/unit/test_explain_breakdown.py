@@ -181,7 +181,7 @@ def explain_live(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "fastprof", "explain", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         cwd=folder,
         env={**os.environ, "NO_COLOR": "1"},
     )
@@ -214,6 +214,7 @@ def test_the_command_passes_the_exit_code_on_and_writes_json(tmp_path: Path) -> 
     [
         ([], "no file to explain"),
         (["--live"], "no program to run"),
+        (["--memory", "--no-calls", "t.json"], "--calls, --profile-memory: of a recording"),
         (["--live", "--step", "none such", "program.py"], "no range is named 'none such'"),
         (["-o", "missing/why.txt", "--live", "program.py"], "does not exist"),
     ],
