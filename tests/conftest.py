@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from allowed_skips import Skip, unlisted
@@ -49,6 +53,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped, and not listed in tests/tools/allowed_skips.py")
         for skip in found:
             terminalreporter.line(f"{skip.place}: {skip.reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Put /dev/null back if it is gone, with a warning: without it, every later test that starts a program fails."""
+    with suppress(OSError):
+        if stat.S_ISCHR(os.stat(os.devnull).st_mode):
+            return
+    with suppress(OSError):  # only root may
+        Path(os.devnull).unlink(missing_ok=True)
+        os.mknod(os.devnull, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        os.chmod(os.devnull, 0o666)
+    warnings.warn(f"{os.devnull} was gone after {item.nodeid}", stacklevel=1)
 
 
 @pytest.fixture
