@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build C++ tests for aarch64 with Debian's cross compiler and run them under qemu-user: ``aarch64.py [all|TEST ...]``.
 
-Without arguments the tests of what differs by processor run: clock, thread-local storage, memory order, native stacks.
-Missing Debian packages are installed; where that is impossible, the reason is printed and the exit status is 0.
+Without arguments, only tests of code that differs by processor run: clock, thread-local storage, memory order, native
+stacks. Installs missing Debian packages; if that is impossible, prints the reason and exits with status 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHOSEN = (
 
 
 def install_missing() -> str | None:
-    """Install what is missing; return why that failed, or None when everything is there."""
+    """Install missing packages; return why that failed, or None if all are installed."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if not missing:
         return None

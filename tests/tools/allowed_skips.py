@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The skips that continuous integration allows, each with its reason.
 
-`.ci/run` sets FASTPROF_CI_STAGE to the name of its stage. With it, a run of the tests fails if any other test is
-skipped (tests/conftest.py).
+`.ci/run` sets FASTPROF_CI_STAGE to the name of its stage. If it is set, a run of the tests
+fails when any other test is skipped (tests/conftest.py).
 """
 
 from __future__ import annotations

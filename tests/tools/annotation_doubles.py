@@ -22,7 +22,7 @@ DOUBLES = ROOT / "tests" / "doubles"
 
 @lru_cache(maxsize=1)
 def all_nvtx_headers() -> tuple[str, ...]:
-    """Return the folders here that contain NVIDIA's nvtx3/: of a toolkit, and of packages for Python."""
+    """Return the installed include folders with NVIDIA's nvtx3/: of a toolkit, and of packages for Python."""
     places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")]
     spec = importlib.util.find_spec("nvidia")
     for place in spec.submodule_search_locations or () if spec is not None else ():
@@ -31,7 +31,7 @@ def all_nvtx_headers() -> tuple[str, ...]:
 
 
 def nvtx_headers() -> str:
-    """Return the first of these folders; "" if there is none."""
+    """Return the first folder of all_nvtx_headers(); "" if there is none."""
     return next(iter(all_nvtx_headers()), "")
 
 
@@ -53,7 +53,7 @@ def build(source: str, made: Path, *flags: str) -> Path:
 
 
 def injected(**variables: str) -> dict[str, str]:
-    """Return the environment in which NVTX and ITT hand their calls to fastprof, with `variables` added."""
+    """Return an environment in which NVTX and ITT pass their calls to fastprof, with `variables` added."""
     library = str(_paths.injection_library())
     return {
         **os.environ,
@@ -64,7 +64,7 @@ def injected(**variables: str) -> dict[str, str]:
 
 
 def run_python(program: str, environment: dict[str, str]) -> Any:
-    """Return what a Python program prints last, as JSON. Its other lines go to the test's output."""
+    """Run a Python program; return its last line of output, decoded from JSON. Other lines go to the test's output."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=environment,

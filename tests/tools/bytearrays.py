@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bytearray takes from the allocators of Python: CPython 3.13 changed the domain, 3.15 keeps the bytes apart."""
+"""Allocator domain and overhead of a bytearray. CPython 3.13 changed the domain; 3.15 stores the bytes separately."""
 
 from __future__ import annotations
 

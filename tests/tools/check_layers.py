@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that includes and imports follow the arrows of ``layer_rules.py``; print each that does not, exit 1 if any.
+"""Check includes and imports against ``layer_rules.py``; print each violation, and exit with status 1 if there are any.
 
 ``check_layers.py [root]``; the root defaults to the repository this file lies in.
 """
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
 
-from layer_rules import COMPILED, FOREIGN, GROUND, NATIVE, PROGRAMS, PUBLIC, ROOMS, ROOT
+from layer_rules import COMPILED, FOREIGN, GROUND, NATIVE, PROGRAMS, PUBLIC, PYTHON, ROOT
 
 CPP_SUFFIXES = {".hpp", ".h", ".cpp", ".cc", ".mm", ".cu", ".inl"}
 # A module, and perhaps a name in it, as text that is imported when it is needed.
@@ -29,26 +29,26 @@ def includes(path: Path) -> Iterator[tuple[int, str, str]]:
         yield text.count("\n", 0, match.start(2)) + 1, match[1], match[2]
 
 
-def room_above(name: str, below: str) -> str | None:
-    """Return the folder, relative to ``below``, of the file ``name``; "." for files right in it, None for others."""
+def folder_below(name: str, below: str) -> str | None:
+    """Return the folder of the file ``name`` relative to ``below``: "." for files directly in it, None if outside."""
     path = PurePosixPath(name)
     return path.relative_to(below).parent.as_posix() if path.is_relative_to(below) else None
 
 
-def allows(allowed: set[str], room: str) -> bool:
-    """Return whether a set of folders names ``room`` or a folder that it lies in."""
-    return any(room == name or room.startswith(f"{name}/") for name in allowed)
+def allows(allowed: set[str], folder: str) -> bool:
+    """Return whether a set of folders contains ``folder`` or one of its parents."""
+    return any(folder == name or folder.startswith(f"{name}/") for name in allowed)
 
 
 def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
-    """Yield a message for each include of ``path`` that its place does not allow."""
+    """Yield a message for each include of ``path`` that is not allowed in its folder."""
     relative = path.relative_to(root).as_posix()
     inside = relative.removeprefix("csrc/")
-    here = room_above(inside, "include/fastprof")
+    here = folder_below(inside, "include/fastprof")
     public = here is not None
     rules, table = (PUBLIC, "PUBLIC") if public else (COMPILED, "COMPILED")
     if here is None:
-        here = room_above(inside, ".")
+        here = folder_below(inside, ".")
     if here is None or here not in rules:
         yield f"{relative}: folder {here!r} is not in {table} of layer_rules.py: add it with what it may include"
         return
@@ -58,7 +58,7 @@ def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
         for pattern, places in FOREIGN.items():
             if re.fullmatch(pattern, name) and not any(re.fullmatch(p, relative) for p in places):
                 yield f"{where}<{name}> belongs only in {' or '.join(places)}"
-        there = room_above(name, "fastprof")
+        there = folder_below(name, "fastprof")
         if there is not None:
             if public and there != here and not allows(rules[here], there):
                 yield f'{where}"{name}": {here} may not include {there}'
@@ -71,7 +71,7 @@ def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
 
 
 def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, dotted parts) of all a Python file imports, relative imports resolved, or names in text."""
+    """Yield (line, dotted parts) of each module that a Python file imports, relatively or not, or names in a string."""
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -81,22 +81,22 @@ def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list
             parts = base + (node.module.split(".") if node.module else [])
             if len(parts) > 1:
                 yield node.lineno, parts
-            else:  # `from fastprof import views` imports a room
+            else:  # `from fastprof import views` imports a folder
                 for alias in node.names:
                     yield node.lineno, [*parts, alias.name]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = NAMED.fullmatch(node.value)
-            if named and (parts := ["fastprof", *named[1].split(".")[1:]])[1] in ROOMS:
+            if named and (parts := ["fastprof", *named[1].split(".")[1:]])[1] in PYTHON:
                 yield node.lineno, parts
 
 
 def check_python_file(root: Path, path: Path) -> Iterator[str]:
-    """Yield a message for each import of ``path`` that its room, or its place in the root, does not allow."""
+    """Yield a message for each import of ``path`` that is not allowed in its folder, or for a module of the root."""
     relative = path.relative_to(root).as_posix()
     inside = path.relative_to(root / "python" / "fastprof")
     here = inside.parts[0].removesuffix(".py")
     in_root = len(inside.parts) == 1
-    rules, table = (ROOT, "ROOT") if in_root else (ROOMS, "ROOMS")
+    rules, table = (ROOT, "ROOT") if in_root else (PYTHON, "PYTHON")
     if here not in rules:
         what = "module" if in_root else "folder"
         yield f"{relative}: {what} {here!r} is not in {table} of layer_rules.py: add it with what it may import"
@@ -110,13 +110,13 @@ def check_python_file(root: Path, path: Path) -> Iterator[str]:
         if there == "_core":
             if not {here, inside.as_posix()} & NATIVE:
                 yield f"{where}only {', '.join(sorted(NATIVE))} may import fastprof._core"
-        elif there in ROOMS:
+        elif there in PYTHON:
             if allowed is not None and there not in allowed and (in_root or there != here):
                 yield f"{where}{here} may not import fastprof.{there}"
         elif there in GROUND or (in_root and allowed is None):
             continue
         elif there in ROOT:
-            yield f"{where}fastprof.{there} is for programs: {here} imports the room that has it"
+            yield f"{where}fastprof.{there} is for programs: {here} imports the folder that has it"
         elif here not in PROGRAMS or in_root:
             yield f"{where}{here} may not import names of the package itself, which imports everything"
 

@@ -36,7 +36,7 @@ _FLAGS = (
     "--mute-audio",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    # A page that is taken to be hidden gets no frames.
+    # The browser draws no frames for a page that it considers hidden.
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
@@ -44,12 +44,12 @@ _FLAGS = (
 )
 
 
-# What tests see is kept here.
+# Tests keep their screenshots here.
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "report_screenshots"
 
 
 class PageError(Exception):
-    """A script in the page threw."""
+    """A script of the page has thrown an exception."""
 
 
 def find_chromium() -> str | None:
@@ -107,7 +107,7 @@ class Chromium:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result; events that come before it go to the listeners."""
+        """Send a command and return its result; pass events that arrive earlier to the listeners."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
@@ -140,7 +140,7 @@ class Chromium:
         return message
 
     def open(self, path: Path, width: int = 1366, height: int = 768, dark: bool = False) -> Page:
-        """Open a file in a new tab; wait until the report says that it is ready."""
+        """Open a report in a new tab; wait until it sets its ready mark."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target)
@@ -165,7 +165,7 @@ class Chromium:
 
 
 class Page:
-    """A tab. requests: addresses asked for; dialogs and errors: what went wrong in it."""
+    """A tab. requests: addresses that it requested; dialogs, errors: messages of its dialogs and exceptions."""
 
     def __init__(self, browser: Chromium, session: str, target: str) -> None:
         self._browser = browser
@@ -208,7 +208,7 @@ class Page:
         return self._frames[0]
 
     def run(self, expression: str) -> Any:
-        """Evaluate JavaScript, wait for its promise, and return the value as JSON has it."""
+        """Evaluate JavaScript, wait for its promise, and return the value, decoded from JSON."""
         answer = self._browser.call(
             "Runtime.evaluate",
             self._session,
@@ -232,7 +232,7 @@ class Page:
         )
 
     def settle(self) -> None:
-        """Wait until what was asked for has been drawn: two frames."""
+        """Wait for two frames, after which earlier changes are drawn."""
         self.run(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))"
         )
@@ -262,13 +262,13 @@ class Page:
         self.settle()
 
     def screenshot(self, path: Path) -> None:
-        """Write what is visible as PNG."""
+        """Write the visible part as PNG."""
         answer = self._browser.call("Page.captureScreenshot", self._session, format="png")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self) -> bytes:
-        """Return the page as it prints."""
+        """Return the printed page as PDF."""
         answer = self._browser.call("Page.printToPDF", self._session, printBackground=True)
         return base64.b64decode(answer["data"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces for tests of the command line, and fastprof's command called in this process."""
+"""Traces for tests of the command line; runs fastprof's command in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(*args: str | Path) -> int:
 
 
 def table_of(**calls: list[int]) -> EventTable:
-    """Return a table of ranges that follow one another. calls: name -> durations in us."""
+    """Return a table of consecutive ranges. calls: name -> durations in us."""
     start, site, duration = [], [], []
     now = T0
     for number, durations in enumerate(calls.values()):

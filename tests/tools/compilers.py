@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ compilers of this machine, for the tests that drive them. A missing one skips its tests with the reason."""
+"""The C++ compilers of this machine. Tests of a missing compiler are skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EITHER_COMPILER = pytest.mark.parametrize("compiler", COMPILERS)
 
 
 def run(command: Sequence[str | Path], *, cwd: Path | None = None, timeout_s: float = 300) -> str:
-    """Run a command and return its standard output; a failure shows both of its streams."""
+    """Run a command and return its standard output; on failure, raise with both of its streams."""
     result = subprocess.run(
         [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=timeout_s
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the double of libcupti (tests/doubles/cuda) against NVIDIA's genuine headers, where there are some."""
+"""Builds the double of libcupti (tests/doubles/cuda), against NVIDIA's genuine headers if they are installed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RECORDS = {
 _PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "EVENT", "GRAPH", "PEER")
 
 
-# What all programs begin with: the double, and what it does in the place of CUDA's runtime.
+# Beginning of every program: loads the double, with functions that replace CUDA's runtime.
 _HEAD = """
 import ctypes, json, os, sys, threading
 import fastprof
@@ -93,7 +93,7 @@ class CudaHeaders:
 
 @lru_cache(maxsize=1)
 def genuine_headers() -> tuple[CudaHeaders, ...]:
-    """Return the sets of headers here, one for each version: of the toolkit, and of NVIDIA's packages for Python."""
+    """Return the installed sets of headers, one per version: of the toolkit, and of NVIDIA's packages for Python."""
     toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
     spec = importlib.util.find_spec("nvidia")
     roots = list(map(Path, spec.submodule_search_locations or ())) if spec is not None else []
@@ -117,8 +117,8 @@ def genuine_headers() -> tuple[CudaHeaders, ...]:
 def _folder_of(version: str) -> Path:
     """Return the folder with NVIDIA's packages of an older version, which may not exist.
 
-    They lie where those of newer versions do, so that one environment holds one of them: CUDA_11_PACKAGES and
-    CUDA_13_0_PACKAGES name folders of their own, made by `pip install --no-deps --target` with
+    Packages of all versions install into the same folder, so an environment has one version. CUDA_11_PACKAGES and
+    CUDA_13_0_PACKAGES name separate folders, made by `pip install --no-deps --target` with
     requirements_cuda11.txt and requirements_cuda13_0.txt.
     """
     return Path(os.environ.get(f"CUDA_{version}_PACKAGES", ROOT / "build" / f"cuda{version}"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds and runs the backends of CUDA over their doubles on many threads, plain or with sanitizers.
 
-`python tests/tools/cuda_stress.py [--sanitize address,undefined|thread] [--launches N]` runs them once as they
-are and once for each function that can fail; `make sanitize-cuda` does so with both sets of sanitizers.
+`python tests/tools/cuda_stress.py [--sanitize address,undefined|thread] [--launches N]` runs them once
+without faults and once for each function that can fail; `make sanitize-cuda` does so with both sets of sanitizers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross-compile fastprof to Mach-O: each public header alone; ``_core`` by the project's own CMake files, linked.
 
-The compiler is the package ziglang, whose clang has the headers of Darwin's C library and stubs of what libSystem
-exports, and none of Apple's frameworks: Foundation and Metal are declared by us (tests/doubles/metal), and so is what
-their libraries export. The headers of Python are this interpreter's. CMake is configured with CMAKE_SYSTEM_NAME=Darwin,
-so its branches for APPLE are those that run. Nothing is run of what is built: that it compiles, links and leaves
-no symbol to the loader but the interpreter's is what this shows.
+The compiler is clang from the package ziglang, which has the headers of Darwin's C library and stubs of libSystem. It
+has no frameworks of Apple: we declare Foundation and Metal, and the symbols of their libraries (tests/doubles/metal).
+The headers of Python are this interpreter's. CMake is configured with CMAKE_SYSTEM_NAME=Darwin, so its branches for APPLE
+are used. Nothing is run. The build shows that everything compiles and links, and that the only symbols left to the
+loader are the interpreter's.
 
     python tests/tools/darwin_build.py [--processor aarch64|x86_64] [--folder build/darwin] [--jobs 2]
 """
@@ -37,9 +37,9 @@ MACH_O = {
     "aarch64": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01",
     "x86_64": b"\xcf\xfa\xed\xfe\x07\x00\x00\x01",
 }
-# What only other systems have.
+# Headers of other systems.
 LINUX_ONLY = re.compile(r"platform/linux/")
-# What `_core` may leave to those who load it: the interpreter, and what our double of os_signpost.h expands to.
+# Symbols that `_core` may leave to the loader: the interpreter's, and those that our double of os_signpost.h uses.
 LEFT_TO_LOADER = re.compile(r"^_(_?Py|fake_os_signpost$)")
 
 
@@ -80,7 +80,7 @@ def zig(processor: str, *arguments: str | Path) -> subprocess.CompletedProcess[s
 def compile_source(
     processor: str, source: Path, made: Path, flags: Sequence[str] = (), optimize: str = "-O1"
 ) -> str:
-    """Compile one file to an object file; returns what the compiler said, empty if it is content."""
+    """Compile one file to an object file; return the compiler's messages, empty on success."""
     made.parent.mkdir(parents=True, exist_ok=True)
     made.unlink(missing_ok=True)
     objective = ("-x", "objective-c++", "-fblocks", "-fobjc-arc") if source.suffix == ".mm" else ()
@@ -98,7 +98,7 @@ def compile_source(
 def compile_headers(
     processor: str, folder: Path, names: Iterable[Path], jobs: int
 ) -> dict[str, str]:
-    """Compile each header alone, included twice; returns what the compiler said of those that it refused."""
+    """Compile each header alone, included twice; return the compiler's messages for those that fail."""
     refused: dict[str, str] = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         pending = {}
@@ -115,7 +115,7 @@ def compile_headers(
 
 
 def configure_core(processor: str, folder: Path) -> tuple[Path, str]:
-    """Configure the project for macOS; returns the build folder, and what CMake said if it refused.
+    """Configure the project for macOS; return the build folder, and CMake's messages if it fails.
 
     Differences from a Mac: the compiler, tools that are not needed, a library instead of a bundle, which the linker of
     some versions of ziglang cannot make, and where Python's headers are.
@@ -166,7 +166,7 @@ set(CMAKE_STRIP "{tools / "strip"}")
 
 
 def build_core(build: Path, jobs: int) -> tuple[list[Path], str]:
-    """Build ``_core`` in a configured folder; returns the library, and what the tools said if they refused."""
+    """Build ``_core`` in a configured folder; return the library, and the tools' messages if they fail."""
     done = subprocess.run(
         ["ninja", "-C", str(build), "-j", str(jobs), "-k", "0", "_core"],
         capture_output=True, text=True, timeout=7200, check=False,
@@ -175,7 +175,7 @@ def build_core(build: Path, jobs: int) -> tuple[list[Path], str]:
 
 
 def wrong_with_core(processor: str, library: Path) -> list[str]:
-    """Return what a library that CMake linked has and should not have, or lacks."""
+    """Return the faults of a library that CMake linked: unexpected and missing contents."""
     image = library.read_bytes()
     if image[:8] != MACH_O[processor]:
         return [f"{library} begins with {image[:8]!r}"]
@@ -192,7 +192,7 @@ def wrong_with_core(processor: str, library: Path) -> list[str]:
 
 
 def core_problems(processor: str, folder: Path, jobs: int) -> list[str]:
-    """Configure and build ``_core``; print what was built and return what went wrong."""
+    """Configure and build ``_core``; print the result and return the problems."""
     build, refused = configure_core(processor, folder)
     if refused:
         return [refused]

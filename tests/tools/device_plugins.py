@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the example of a device plug-in, and the one that misbehaves; runs programs that use them."""
+"""Builds the example of a device plug-in and the plug-in with faults; runs programs that use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EXAMPLE", "build_broken", "build_toy", "run"]
 
 EXAMPLE = ROOT / "examples" / "device_plugin"
 
-# What all programs begin with: the toy accelerator, whose library is also its plug-in.
+# Beginning of every program: loads the toy accelerator, whose library is also its plug-in.
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
 import fastprof
@@ -50,7 +50,7 @@ def build_toy(folder: Path) -> Path:
 
 
 def build_broken(folder: Path) -> Path:
-    """Return the plug-in that does what BROKEN names, built into `folder`."""
+    """Return the plug-in with the fault that BROKEN names, built into `folder`."""
     made = folder / "libbroken.so"
     source = ROOT / "tests" / "doubles" / "plugin" / "broken_plugin.cpp"
     subprocess.run(
@@ -61,7 +61,7 @@ def build_broken(folder: Path) -> Path:
 
 
 def run(plugin: Path, program: str, folder: Path, **environment: str) -> Any:
-    """Return what the program prints last, as JSON."""
+    """Run a program; return its last line of output, decoded from JSON."""
     done = subprocess.run(
         [sys.executable, "-c", _HEAD + program],
         env={**os.environ, "PLUGIN": str(plugin), **environment},

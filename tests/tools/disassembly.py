@@ -83,9 +83,9 @@ class Program:
         return symbols, code, following
 
     def quietest_path(self, function: str) -> list[Instruction]:
-        """Return the shortest way through ``function`` from entry to return that calls nothing.
+        """Return the shortest path through ``function`` from entry to return without a call.
 
-        Padding is left out; the return is the last element. Raises LookupError when every way calls something.
+        Padding is left out; the return is the last element. Raises LookupError if every path contains a call.
         """
         symbols, code, following = self._text
         paths: list[list[Instruction]] = [[]]

@@ -29,7 +29,7 @@ __all__ = [
     "with_shards",
 ]
 
-# Writes what the tests look at: events as (name, pid, start, end, finished, kind), and the processes.
+# Writes the report: events as (name, pid, start, end, finished, kind), and the processes.
 REPORT = """
 import json, os, signal, subprocess, sys, time
 import fastprof
@@ -52,20 +52,20 @@ def report(prof, **more):
         json.dump(more, file)
 """
 TIMEOUT_S = 180
-# Warnings are errors, except CPython 3.15's of a fork while there is another thread: it counts the one that readies
-# memory (fastprof-fault), too.
+# Warnings are errors, except CPython 3.15's of a fork while there is another thread: it also counts
+# the thread that faults in memory (fastprof-fault).
 STRICT = ("-W", "error")
 if sys.version_info >= (3, 15):
     STRICT += ("-W", "ignore:This process:DeprecationWarning")
 
 
 def left_over(folder: Path) -> list[Path]:
-    """Return what profiles left in the folder for shards, after the test's program has ended."""
+    """Return the files that profiles have left in the folder for shards after the program's end."""
     return list((folder / "shards").iterdir())
 
 
 def with_shards(folder: Path) -> Iterator[Path]:
-    """The body of a fixture: a folder for shards and scripts, in which nothing of a profile may be left."""
+    """Body of a fixture: yield a folder for shards and scripts; fail if a profile leaves files in it."""
     # Under a short path: multiprocessing puts sockets into TMPDIR, whose paths may have 107 bytes.
     with tempfile.TemporaryDirectory(prefix="fp") as short:
         (folder / "shards").symlink_to(short, target_is_directory=True)
@@ -89,7 +89,7 @@ def program_of(folder: Path, body: str) -> list[str]:
 
 
 def followed(folder: Path, body: str, *, expect: int = 0, **more: str) -> dict[str, Any]:
-    """Run a program and return what it reported."""
+    """Run a program and return its report."""
     done = subprocess.run(
         program_of(folder, body),
         env=environment(folder, **more),
@@ -114,7 +114,7 @@ def pids_of(result: dict[str, Any], name: str) -> set[int]:
 
 
 def check_links(result: dict[str, Any]) -> None:
-    """Each process but the first has an arrow from its parent, within the parent's time."""
+    """Check that each process but the first has an arrow from its parent, within the parent's time."""
     ends = [event for event in result["events"] if event[5] == EventKind.FLOW_END]
     children = {process["pid"] for process in result["processes"]} - {result["pid"]}
     assert {event[1] for event in ends if event[0] == "child process"} == children
@@ -126,7 +126,7 @@ def check_links(result: dict[str, Any]) -> None:
 
 
 def check_order(result: dict[str, Any]) -> None:
-    """Events of children lie in the parent's range around them."""
+    """Check that events of children lie within the parent's enclosing range."""
     (around,) = ranges(result, "around")
     for name, pid, start, end, *_ in result["events"]:
         if pid != result["pid"]:

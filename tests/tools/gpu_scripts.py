@@ -3,9 +3,9 @@
 
 A script lists actions in order of time, each [thread, action, ...]. Actions: ["push", name] and ["pop"] of ranges,
 and launches ["kernel" | "driver", name, device, stream, ns], ["graph", name, device, stream, ns, nodes],
-["copy", name, device, stream, ns, bytes] and ["fill", device, stream, ns, bytes]. `expected()` says what a profile of
-it must contain. Traces of others are not part of the project: set FASTPROF_GPU_TRACES to a folder with some, such as
-those in tests/data of HolisticTraceAnalysis's repository. `made_trace()` has their structure.
+["copy", name, device, stream, ns, bytes] and ["fill", device, stream, ns, bytes]. `expected()` returns what a
+profile of it must contain. The project contains no foreign traces: set FASTPROF_GPU_TRACES to a folder with some, such
+as tests/data of HolisticTraceAnalysis's repository. `made_trace()` has the same structure.
 """
 
 from __future__ import annotations

@@ -22,12 +22,12 @@ _LOOKS_FOR_SIGNALS = (
     "JUMP_BACKWARD",
     "JUMP_ABSOLUTE",
 )  # how names of bytecodes begin
-# What follows a call at the end of a `with` block: the exception would come from behind the block.
+# Follows a call at the end of a `with` block: the exception would be raised after the block.
 _BEHIND_A_BLOCK = ("SWAP", "LOAD_CONST", "COPY")
 _PACKAGE = os.path.dirname(os.path.abspath(fastprof.__file__)) + os.sep
 
 
-# A garbage collection may begin anywhere. What its callback raises, CPython prints and drops.
+# A garbage collection may begin anywhere. CPython prints and discards exceptions of its callbacks.
 _CALLED_BY_THE_COLLECTOR = "_collecting"
 
 

@@ -35,7 +35,7 @@ if RELEASE < (2, 6):
 CPU = [torch.profiler.ProfilerActivity.CPU]
 
 
-# Args of trace events whose values each profiler chooses for itself; torch before 2.8 also writes "finished" for ops.
+# Args of trace events whose values differ between profilers; torch before 2.8 also writes "finished" for ops.
 OWN_MEMBERS = {"External id", "Record function id", "Ev Idx"}
 if RELEASE < (2, 8):
     OWN_MEMBERS.add("finished")
@@ -72,5 +72,5 @@ def with_units_of_bytes(text: str) -> str:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Keep ops from using torch's thread pool, in each test of a module that imports this fixture."""
+    """Fixture: in each test of a module that imports it, ops do not use torch's thread pool."""
     torch.set_num_threads(1)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrows of the project, as data: who may include or import whom. ``check_layers.py`` enforces them.
+"""The layers of the project as data: which folder may include or import which. ``check_layers.py`` enforces them.
 
-A new folder or a new module of a ruled layer gets one line here; whoever adds a line that points upwards argues for it.
+A new folder, or a new module of the root, gets one line here. A folder must not use one of a higher layer.
 """
 
 from __future__ import annotations
 
-# ---- C++, public headers: room (folder under csrc/include/fastprof) -> rooms whose headers it may include ---------
-# From the ground up, as for Python below: a room names only rooms above it in this list, and may include its own files.
-# A name stands for all rooms in that folder that are above. "." is the top folder: what programs include.
+# ---- C++, public headers: folder below csrc/include/fastprof -> folders whose headers it may include ---------
+# Lowest first, as for Python below: a folder names only folders that precede it, and may include its own files.
+# A name also stands for the subfolders that precede. "." is the top folder: the headers that programs include.
 PUBLIC = {
     "base": set[str](),
-    # What differs between operating systems: a form of each concept for Linux and one for Darwin, and nowhere else.
+    # All that differs between operating systems: an implementation of each concept for Linux and one for Darwin.
     "platform/common": {"base"},
     "platform/linux": {"base", "platform/common"},
     "platform/darwin": {"base", "platform/common"},
     "platform": {"base", "platform"},
-    # The recorder: data that the libraries of a process share; how a library finds it; what a range costs; where
-    # records lie; names that come and go.
+    # The recorder: data that the libraries of a process share; how a library finds it; the hot path; memory of records;
+    # names made at run time.
     "recorder/state": {"base", "platform"},
     "recorder/process": {"base", "platform", "recorder/state"},
     "recorder/hot_path": {"base", "platform", "recorder/state", "recorder/process"},
@@ -25,12 +25,12 @@ PUBLIC = {
     "recorder/names": {"base", "platform", "recorder"},
     "capture": {"base", "platform", "recorder"},
     "primitives": {"base", "platform", "recorder"},
-    # What a record carries beside its two times.
+    # Data of a record beside its two times.
     "payload/op_inputs": {"base"},
     "payload/perf_counters": {"base", "platform", "recorder"},
     "payload/native_stack": {"base", "platform", "recorder"},
     "payload/blocks": {"base", "platform", "recorder", "capture", "payload"},
-    # The Metal profiler, which knows no recorder: session makes rows of what it observes.
+    # The Metal profiler, which does not use the recorder: session makes rows of what it observes.
     "metal": {"base", "primitives"},
     "leader": {"base", "platform", "recorder", "primitives", "payload"},
     "export": {"base", "recorder", "capture", "payload"},
@@ -42,14 +42,14 @@ PUBLIC = {
     },
 }  # fmt: skip
 
-# ---- C++, compiled: room (folder under csrc) -> rooms under csrc it may include, beside the public headers ----------
+# ---- C++, compiled: folder below csrc -> folders below csrc that it may include, beside the public headers ----------
 COMPILED = {
     "adapters/python": set[str](),
     "adapters/torch/layout": set[str](),
     "adapters/torch/inputs": {"adapters/torch/layout"},
     "adapters/torch/debug_info": {"adapters/torch/layout"},
     "adapters/torch/ops": {"adapters/torch"},
-    # Devices: what a backend is and which there are; the backends, which know nothing of each other.
+    # Devices: the interface and list of backends; then the backends, which are independent of each other.
     "core": set[str](),
     "core/sqlite_pages": set[str](),
     "core/trace_rows": set[str](),
@@ -57,8 +57,8 @@ COMPILED = {
     "core/trace_proto": {"core/trace_json", "core/trace_rows"},
     "backends/cuda": {"core"},
     "backends/rocm": {"core"},
-    # Ranges that a program reports through NVTX or ITT become records (annotations, and what is injected into the
-    # program's NVTX and ITT); ranges are emitted to tools of both.
+    # Ranges that a program reports through NVTX or ITT (annotations, and the libraries injected into the program), and
+    # ranges emitted to tools of both.
     "backends/annotations": set[str](),
     "backends/nvtx": {"core"},
     "backends/nvtx/injection": {"core", "backends/annotations", "backends/nvtx"},
@@ -77,7 +77,7 @@ COMPILED = {
     },
 }
 
-# Headers of others: pattern -> where it may be included (path patterns below the root).
+# Headers of other projects: pattern -> files that may include them (path patterns below the root).
 PYTHON_HEADERS = (
     r"Python\.h|pybind11/.*|structmember\.h|frameobject\.h|pythread\.h|internal/pycore_.*"
 )
@@ -92,10 +92,10 @@ FOREIGN = {
     TORCH_HEADERS: (r"csrc/adapters/torch/.*\.cpp",),
 }
 
-# ---- Python: room (folder of python/fastprof) -> rooms it may import --------------------------------------------
-# From the ground up: a room may name only rooms above it in this list, so arrows point one way. Every folder has its
-# line, and every line its folder. Modules that are named in text ("fastprof.views.render:render_table") count.
-ROOMS = {
+# ---- Python: folder of python/fastprof -> folders that it may import --------------------------------------------
+# Lowest first: a folder may name only folders that precede it in this list, so imports point one way. Every folder has
+# a line, and every line a folder. Modules that are named in a string ("fastprof.views.render:render_table") count.
+PYTHON = {
     "base": set[str](),
     "model": {"base"},
     "formats": {"base", "model"},
@@ -124,13 +124,13 @@ ROOMS = {
     "integrations": {"record", "profiler"},
     "cli": {"base", "model", "analysis", "exporters", "importers", "views", "report", "record"},
 }
-# Modules of the root -> rooms they may import; None: all of them. What is not here belongs into a room.
+# Modules of the root -> folders that they may import; None: all. Any other module belongs into a folder.
 ROOT: dict[str, set[str] | None] = {
     "__init__": None,
     "__main__": {"cli"},
     "_paths": set[str](),
     "_version": set[str](),
-    # public paths of modules that live in a room
+    # public paths of modules that lie in a folder
     "devices": {"record"},
     "errors": {"base"},
     "itt": {"record"},
@@ -140,11 +140,11 @@ ROOT: dict[str, set[str] | None] = {
     "table": {"model"},
     "trace_writers": {"exporters"},
 }
-# Modules of the root that rooms may import. The others are for programs.
+# Modules of the root that folders may import. The others are for programs.
 GROUND = {"_paths", "_version"}
-# Rooms that may use the package as a program does: `from fastprof import profile`.
+# Folders that may use the package as a program does: `from fastprof import profile`.
 PROGRAMS = {"cli"}
-# Rooms, and single files of others, that may import fastprof._core.
+# Folders, and single files of others, that may import fastprof._core.
 NATIVE = {
     "adapters",
     "compat/profiler_legacy.py",

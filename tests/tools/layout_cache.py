@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests that ask the headers of torch: a cache of their own, empty when a file's tests begin."""
+"""Fixture for tests that probe torch's headers: a separate cache, empty at the start of each test file."""
 
 from __future__ import annotations
 

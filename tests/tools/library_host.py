@@ -18,5 +18,5 @@ def steps(host: Path, script: str, **where: Path) -> list[str]:
 
 
 def check(lines: list[str], *expected: str) -> None:
-    """Assert that the program printed these lines, in any order, and came to its end."""
+    """Assert that the program printed these lines, in any order, and reached its end."""
     assert sorted(lines) == sorted([*expected, "done"])

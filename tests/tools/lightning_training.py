@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small training with Lightning, for tests of profilers that it is given."""
+"""A small training with Lightning, for tests of profilers."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def symbols(image: bytes) -> Iterator[tuple[str, int]]:
 
 
 def left_to_loader(image: bytes) -> Iterator[str]:
-    """Yield the names of symbols that a linked image has found in no library: the loader looks everywhere."""
+    """Yield the symbols that a linked image assigns to no library, which the loader looks up in all images."""
     for name, kind, library, _value in _entries(image):
         undefined = not kind & _N_STAB and kind & _N_TYPE == _N_UNDF
         if undefined and library == _DYNAMIC_LOOKUP:

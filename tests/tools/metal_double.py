@@ -104,7 +104,7 @@ def run(library: Path, program: str, folder: Path, **environment: str) -> tuple[
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-# The beginning of each program: loads the double, and defines work of a program that uses Metal itself.
+# Beginning of every program: loads the double, and defines the work of a program that uses Metal directly.
 _HEAD = """
 import ctypes, json, os, sys, threading
 import fastprof

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes fastprof's own files, for tests of files that the reader must refuse."""
+"""Modifies files in fastprof's own format, for tests of files that the reader must reject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastprof.formats.native_file import MAGIC, PREFIX, aligned
 
 
 def rewritten(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    """Return the file with its header changed, and with the checksum and sizes that fit the new header."""
+    """Return the file with a changed header, and with the checksum and sizes of the new header."""
     _, version, _, size, _ = PREFIX.unpack(data[: PREFIX.size])
     header = json.loads(data[PREFIX.size : PREFIX.size + size])
     change(header)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers that write down Perfetto traces for tests: the packets, by name, and the rows expected of them."""
+"""Helpers that describe Perfetto traces for tests: packets, by name, and the expected rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perfetto traces as other programs write them: packets, and the slices, counters and flows that they mean.
+"""Perfetto traces as other programs write them: packets, and the slices, counters and flows that they encode.
 
-The unit tests hold the reader to these lists; the integration tests hold the lists, and the reader, to Perfetto's own
-trace processor.
+Unit tests compare the reader with these lists; integration tests compare both with Perfetto's own trace processor.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ __all__ = ["WithoutKernels", "capture_of"]
 def capture_of(
     sites: Sequence[Site], payload: Sequence[int], words: Sequence[int], **columns: Any
 ) -> _core.Capture:
-    """Finished rows of 5 ns, 10 ns apart, with this payload; `columns`: others than the defaults.
+    """Return a capture of finished rows of 5 ns, 10 ns apart, with this payload. columns: replacements of the defaults.
 
-    The sites are 0 and the track is 0 where no column says otherwise; there are two tracks.
+    Unless replaced, site and track are 0. There are two tracks.
     """
     size = len(payload)
     given: dict[str, Any] = {

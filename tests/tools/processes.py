@@ -12,13 +12,13 @@ __all__ = ["resident_kilobytes", "run_python"]
 
 
 def resident_kilobytes() -> int:
-    """Memory of this process that is resident, in KiB. Linux."""
+    """Return the resident memory of this process in KiB. Linux."""
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def run_python(code: str, **environment: str) -> str:
-    """Return what indented code prints in a new interpreter with this one's import path; warnings are errors there.
+    """Run indented code in a new interpreter with this one's import path; return its output. Warnings are errors.
 
     environment: variables to add to those of this process.
     Raises subprocess.CalledProcessError when it does not end with status 0, subprocess.TimeoutExpired after 5 minutes.

@@ -6,9 +6,9 @@
     python tests/tools/python_versions.py 3.12 --all   the whole unit suite, and all tests of calls, tasks and children
     python tests/tools/python_versions.py 3.12 -- -k tasks     more options of pytest
 
-Interpreters are looked for beside this one, on PATH and in pyenv. A version that is named but not there is reported
-and skipped. Each version has an environment of its own under build/python_versions, which the next run uses
-again; _core is built there, the Python files are those of python/. Needs g++ or clang and a package index.
+Interpreters are looked for beside this one, on PATH and in pyenv. A named version that is not found is reported
+and skipped. Each version has its own environment below build/python_versions, which later runs reuse.
+_core is built there; Python files are used from python/. Needs g++ or clang and a package index.
 Exit status 1 when a build or a test failed.
 """
 

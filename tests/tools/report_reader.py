@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data of an HTML report in Python: the counterpart of page/decode.js, written from packing.py's words."""
+"""Read the data of an HTML report in Python, by the description in packing.py; the counterpart of page/decode.js."""
 
 from __future__ import annotations
 

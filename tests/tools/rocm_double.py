@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the doubles of ROCm's libraries (tests/doubles/rocm), and finds AMD's headers, where there are some."""
+"""Builds the doubles of ROCm's libraries (tests/doubles/rocm), and finds AMD's headers, if they are installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FUNCTIONS = (
     "StreamIsCapturing",
 )  # fmt: skip
 
-# What all programs begin with: the doubles, and what they do in the place of HIP.
+# Beginning of every program: loads the doubles, with functions that replace HIP.
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
 warnings.simplefilter("ignore")

@@ -5,11 +5,11 @@
     python tests/tools/sanitized_python.py TEST ...         others
     python tests/tools/sanitized_python.py --python 3.13    with another CPython, whose calls another file traces
 
-Another CPython is that of build/python_versions, which `make test-interpreters VERSIONS=3.13` makes. Everything is
-built in build/sanitized; the module in python/fastprof stays. The build takes longest: 100 files, 13 minutes of
-CPU time. A later run builds what has changed; CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment keeps objects
-even longer. Python allocates its objects with malloc, so that a use after free is detected. Leaks are not looked
-for, since an interpreter leaves much behind. Needs g++ and, in the interpreter that runs the tests, pytest.
+Another CPython is that of build/python_versions, which `make test-interpreters VERSIONS=3.13` creates. Everything is
+built in build/sanitized; the module in python/fastprof is not replaced. 100 files take 13 minutes of CPU time.
+Later runs build only what has changed; set CMAKE_CXX_COMPILER_LAUNCHER=ccache to cache objects for longer. Python
+allocates its objects with malloc, so that a use after free is detected. Leaks are not detected, since an interpreter
+does not free all of its memory. Needs g++ and, in the interpreter that runs the tests, pytest.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Prints ``---- NAME`` before, and after, on a line of its own, also if the comman
 
     step compile the C++ tests: 312 s, 598 s CPU, ok
 
-CPU is that of the command and of all its processes that it waited for. The exit status is the command's, 127 if it
+CPU time includes that of all child processes that the command waited for. The exit status is the command's, 127 if it
 cannot be started, 128 + N if signal N ended it.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stub of the native module: ``stubs.py --write`` makes python/fastprof/_core.pyi from the built module.
 
-A test compares the stub in the tree with what the module that was built really offers.
+A test compares the stub in the tree with the contents of the built module.
 """
 
 from __future__ import annotations

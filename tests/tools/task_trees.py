@@ -65,7 +65,7 @@ def running_intervals(table: EventTable) -> dict[int, list[tuple[int, int]]]:
 
 
 def check_tasks(profile: Any) -> None:
-    """Check what holds for each profile: a thread runs one task at a time, and a task has rows only while it runs."""
+    """Check that a thread runs one task at a time, and that a task has rows only while it runs."""
     table = profile.event_table
     running = running_intervals(table)
     for thread in {track.thread_id for track in table.tracks} - {-1}:

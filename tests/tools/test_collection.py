@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every test file can be collected where no optional package is installed: it skips itself, and says why."""
+"""Every test file can be collected without optional packages: it skips itself, with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The packages of the extra `integrations` that tests import. None in sys.modules is a package that is not there.
+# The packages of the extra `integrations` that tests import. None in sys.modules makes an import fail.
 COLLECT = """
 import sys
 for name in ("torch", "jax", "lightning", "transformers", "accelerate", "mmengine", "torchtune", "torch_geometric",

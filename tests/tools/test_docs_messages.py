@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/troubleshooting.md has an entry for each message that something is unavailable, and each exception."""
+"""docs/troubleshooting.md has an entry for each exception and for each message about unavailable features."""
 
 from __future__ import annotations
 

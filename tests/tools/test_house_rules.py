@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that hold for every file of the repository: length, licence line, no path of anybody's machine."""
+"""Rules for every file of the repository: length, licence line, no absolute path of a user's machine."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def repository_files(root: Path = ROOT) -> list[Path]:
 
 
 def too_long(path: Path) -> bool:
-    """Stubs that a tool wrote are as long as what they describe."""
+    """Report whether a source file is too long. Generated stubs (.pyi) may have any length."""
     return path.suffix in SOURCES - {".pyi"} and len(path.read_text().splitlines()) > MAX_LINES
 
 
 def without_licence_line(path: Path) -> bool:
-    """C++ files and the package's Python files begin with the licence; a stub that a tool wrote need not."""
+    """Report whether a C++ or Python file lacks the licence line. Generated stubs need none."""
     if path.suffix not in {".hpp", ".cpp", ".mm", ".py"}:
         return False
     first = path.read_text().split("\n", 1)[0]

@@ -18,43 +18,43 @@ def test_this_tree_follows_the_rules() -> None:
 
 
 def test_every_source_is_looked_at() -> None:
-    """Guards against a rule that passes because it reads nothing."""
+    """The check reads files: a rule that reads none would always pass."""
     cpp = [p for p in (ROOT / "csrc").rglob("*") if p.suffix in check_layers.CPP_SUFFIXES]
     assert any(list(check_layers.includes(path)) for path in cpp)
     assert len(list((ROOT / "python" / "fastprof").rglob("*.py"))) > 3
 
 
-def test_every_room_has_its_line_and_every_line_its_room() -> None:
+def test_every_folder_has_its_line_and_every_line_its_folder() -> None:
     package = ROOT / "python" / "fastprof"
     files = list(package.rglob("*.py"))
-    assert set(layer_rules.ROOMS) == {
+    assert set(layer_rules.PYTHON) == {
         p.parent.name for p in files if p.parent.parent == package and p.name == "__init__.py"
     }
     assert set(layer_rules.ROOT) == {p.stem for p in files if p.parent == package}
-    assert {f.split("/")[0] for f in layer_rules.NATIVE} <= set(layer_rules.ROOMS)
+    assert {f.split("/")[0] for f in layer_rules.NATIVE} <= set(layer_rules.PYTHON)
     assert all((package / place).exists() for place in layer_rules.NATIVE)
 
 
-def test_every_cpp_room_has_its_line_and_every_line_its_room() -> None:
+def test_every_cpp_folder_has_its_line_and_every_line_its_folder() -> None:
     csrc = ROOT / "csrc"
     public = csrc / "include" / "fastprof"
-    rooms = {path.parent for path in csrc.rglob("*") if path.suffix in check_layers.CPP_SUFFIXES}
-    inside = {room for room in rooms if room.is_relative_to(public)}
-    assert set(layer_rules.PUBLIC) == {room.relative_to(public).as_posix() for room in inside}
-    assert set(layer_rules.COMPILED) == {r.relative_to(csrc).as_posix() for r in rooms - inside}
+    folders = {path.parent for path in csrc.rglob("*") if path.suffix in check_layers.CPP_SUFFIXES}
+    inside = {folder for folder in folders if folder.is_relative_to(public)}
+    assert set(layer_rules.PUBLIC) == {folder.relative_to(public).as_posix() for folder in inside}
+    assert set(layer_rules.COMPILED) == {r.relative_to(csrc).as_posix() for r in folders - inside}
 
 
-@pytest.mark.parametrize("table", ["PUBLIC", "COMPILED", "ROOMS"])
-def test_rooms_name_only_rooms_below_them(table: str) -> None:
-    """A name of a folder stands for its rooms: at least one of them is below."""
+@pytest.mark.parametrize("table", ["PUBLIC", "COMPILED", "PYTHON"])
+def test_folders_name_only_folders_below_them(table: str) -> None:
+    """The name of a folder stands for its subfolders: at least one of them is below."""
     below: set[str] = set()
-    for room, names in getattr(layer_rules, table).items():
+    for folder, names in getattr(layer_rules, table).items():
         for name in names:
-            assert any(check_layers.allows({name}, lower) for lower in below), (room, name)
-        below.add(room)
+            assert any(check_layers.allows({name}, lower) for lower in below), (folder, name)
+        below.add(folder)
 
 
-def test_every_room_says_what_lives_there() -> None:
+def test_every_folder_says_what_lives_there() -> None:
     silent = [
         path
         for path in (ROOT / "python" / "fastprof").rglob("__init__.py")
@@ -126,7 +126,7 @@ VIOLATIONS = [
         "import fastprof.model.table",
         "base may not import fastprof.model",
     ),
-    ("python/fastprof/novel/a.py", "import json", "folder 'novel' is not in ROOMS"),
+    ("python/fastprof/novel/a.py", "import json", "folder 'novel' is not in PYTHON"),
     ("python/fastprof/novel.py", "import json", "module 'novel' is not in ROOT"),
     ("python/fastprof/errors.py", "import fastprof.views", "errors may not import fastprof.views"),
     ("python/fastprof/views/a.py", "from fastprof import errors", "errors is for programs"),

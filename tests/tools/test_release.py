@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packaging/release.py on a temporary clone: files, commit and tag of a release, and what it refuses."""
+"""packaging/release.py on a temporary clone: files, commit and tag of a release, and requests that it rejects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_release_sets_the_version_dates_the_changelog_and_tags(clone: Path) ->
 
 
 def test_this_repository_can_be_released(clone: Path) -> None:
-    """The files as they are here are of the form that the script expects."""
+    """The repository's files have the form that the script expects."""
     (clone / "CHANGELOG.md").write_text((ROOT / "CHANGELOG.md").read_text())
     git(clone, "commit", "--quiet", "--allow-empty", "-am", "The changelog as it is")
     if "(unreleased)" not in (ROOT / "CHANGELOG.md").read_text():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch_versions.py says of the tests that it ran, and where it writes it."""
+"""The rows that torch_versions.py writes about test results, and their place in the report."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments with one version of torch each, for a machine without a GPU and with little room.
+"""Environments with one version of torch each, for a machine without a GPU and with little disk space.
 
-The package index has torch as builds for CUDA, with 3 GB of libraries that only a GPU needs. `import torch` wants
-them to be there, and work on the CPU calls none of them but the CUDA runtime and CUPTI, which Kineto asks whether there
-is a device. Those two are installed; each other library is replaced by an empty one of its name.
+The package index has builds of torch for CUDA, with 3 GB of libraries that only a GPU needs. `import torch` loads them
+all, but work on the CPU calls only the CUDA runtime and CUPTI, by which Kineto looks for devices. These two are
+installed; each other library is replaced by an empty one with its name.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pathlib import Path
 
 __all__ = ["make_environment", "python_of"]
 
-# What is named in the requirements of torch, and is installed for it.
+# Parts of the names of torch's requirements for CUDA that are installed.
 _CALLED = ("cudart", "cupti", "cuda-runtime", "cuda-cupti")
 _GPU_ONLY = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 _SEEN_BY_ALL = "fastprof_tests.pth"
 
 
 def python_of(folder: Path) -> Path:
-    """The interpreter of an environment."""
+    """Return the path of an environment's interpreter."""
     return folder / "bin" / "python"
 
 
 def make_environment(folder: Path, version: str, *, whole: bool = False) -> Path:
-    """Install torch `version` into a new environment; the interpreter.
+    """Install torch `version` into a new environment; return its interpreter.
 
-    Everything else that the tests import comes from the environment that this runs in. whole: with all that torch
-    requires (about 4 GB) and no empty library. Linux. Raises subprocess.CalledProcessError when the
-    index does not have it or the machine does not take it.
+    The tests' other packages come from the environment that runs this function. whole: install all requirements of
+    torch (about 4 GB) instead of empty libraries. Linux. Raises subprocess.CalledProcessError if the index does
+    not have the version or the installation fails.
     """
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder)
@@ -61,13 +61,13 @@ def _install(python: Path, requirements: list[str]) -> None:
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
     command += ["--no-cache-dir", "--no-compile", "--ignore-installed", *requirements]
     done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:  # what pip says else is about the libraries that are left out
+    if done.returncode != 0:  # other messages of pip concern the omitted libraries
         print(done.stderr, file=sys.stderr)
         done.check_returncode()
 
 
 def _wanted(requirements: list[str]) -> Iterator[str]:
-    """Of what torch requires: what is called without a GPU, and what is not installed where this runs."""
+    """Yield the requirements that a CPU-only run needs and this environment lacks."""
     for requirement in requirements:
         found = re.match(r"([\w.-]+)(?:\[([\w.,-]+)\])?\s*([^;]*)", requirement)
         if found is None or "extra ==" in requirement:
@@ -87,9 +87,9 @@ def _wanted(requirements: list[str]) -> Iterator[str]:
 
 
 def _replace_missing_libraries(packages: Path) -> None:
-    """Put an empty library wherever one of torch's names another that no folder has.
+    """Create an empty library for each missing library that one of torch's libraries needs.
 
-    Its functions are those that torch names and nobody has; each ends the program.
+    It defines the functions that torch needs and no library has; a call of one crashes the program.
     """
     folder = packages / "torch" / "lib"
     libraries = sorted(folder.glob("*.so*"))
@@ -112,7 +112,7 @@ def _replace_missing_libraries(packages: Path) -> None:
 
 
 def _make_empty_library(library: Path, symbols: list[str], versions: list[str]) -> None:
-    """symbols: "name" or "name@version"; those of other versions than `versions` are left out."""
+    """Create the library. symbols: "name" or "name@version", where only versions in `versions` are used."""
     names = sorted({_plain(s) for s in symbols if "@" not in s or s.split("@")[1] in versions})
     source = ".text\n" + "".join(f".globl {name}\n{name}:\n" for name in names)
     source += '.byte 0\n.section .note.GNU-stack,"",@progbits\n'
@@ -143,7 +143,7 @@ def _needed(library: Path) -> list[str]:
 
 
 def _versions(library: Path) -> dict[str, list[str]]:
-    """By the name of each library that it needs, the versions of symbols that it wants there."""
+    """Return name of each needed library -> versions of the symbols that are needed from it."""
     versions: dict[str, list[str]] = {}
     name = ""
     for line in _said("readelf", "-VW", library).partition("needs section")[2].splitlines():

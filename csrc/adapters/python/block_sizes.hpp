@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BlockSizes: maps the addresses of recorded blocks to their sizes, since a free reports only the
-// address; with a filter that answers for most other blocks without a lookup.
+// address. A filter rejects most unrecorded addresses without a lookup.
 #pragma once
 
 #include <sched.h>
@@ -43,8 +43,9 @@ class BlockSizes {
     return true;
   }
 
-  // Returns false if no sampled block has this address; true if one may. One relaxed load: who
-  // frees a block has received it from the thread that allocated it, and sees its count.
+  // Returns false if no sampled block has this address; true if one may. One relaxed load: a thread
+  // that frees a block has received it from the thread that allocated it, and therefore sees its
+  // count.
   static bool may_be_sampled(const void* block) noexcept {
     return filter_[filter_place(reinterpret_cast<uintptr_t>(block))].load(
                std::memory_order_relaxed) != 0;
@@ -131,8 +132,8 @@ class BlockSizes {
   }
   Shard& shard_of(uint64_t hash) noexcept { return shards_[hash >> 58]; }
 
-  // Neighbours share a cache line of the filter, as they do in memory; the high bits tell apart
-  // large blocks, which begin at the same offset in their pages.
+  // Neighbouring blocks share a cache line of the filter. The high bits distinguish large blocks,
+  // which begin at the same offset within a page.
   static size_t filter_place(uintptr_t address) noexcept {
     return ((address >> 4) ^ (address >> 18)) % kFilter;
   }

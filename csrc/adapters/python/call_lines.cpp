@@ -28,7 +28,7 @@ uint32_t line_of(CallingInstruction at) noexcept {
   return line <= 0 || line >= static_cast<int>(kNoCallLine) ? 0 : static_cast<uint32_t>(line);
 }
 
-// line_of(), which is kept for known_call_line().
+// Calls line_of() and stores the result for known_call_line().
 uint32_t keep_line(const CodeInfo* info, CallingInstruction at) noexcept {
 #if !defined(Py_GIL_DISABLED)
   if (info == &unknown_code_info || at.unit < 0 || at.unit >= units_of(at.code)) return 0;
@@ -36,7 +36,7 @@ uint32_t keep_line(const CodeInfo* info, CallingInstruction at) noexcept {
   const uint32_t line = line_of(at);
   if (info->lines == nullptr) {
     const auto units = static_cast<size_t>(units_of(at.code));
-    // One more before the first: a frame that has not started is before it.
+    // One entry more, at the front, for a frame that has not started.
     auto* memory = static_cast<uint16_t*>(std::calloc(units + 1, sizeof(uint16_t)));
     if (memory == nullptr) return line;
     info->lines = memory + 1;
@@ -79,7 +79,7 @@ CallingInstruction innermost_instruction() noexcept {
 
 uintptr_t find_call_line(const CallStack& calls, CallingInstruction caller) noexcept {
   if (caller.code == nullptr) return 0;
-  // Calls of functions written in C may lie between.
+  // Calls of functions written in C may lie in between.
   for (size_t up = 1; up <= std::min(calls.depth(), kMostCCalls); ++up) {
     const CallEntry& entry = calls.at(calls.depth() - up);
     if (entry.key != caller.code) continue;

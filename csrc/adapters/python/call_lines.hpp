@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of the calling code: a recorded call has the line at which the innermost recorded Python
-// function made it, so that the time of calls is that of lines.
+// Lines of the calling code. A recorded call has the line at which the innermost recorded Python
+// function made it, so that the time of calls can be attributed to lines.
 //
 // A line is found once per instruction and kept with the code object (CodeInfo::lines); later calls
 // from there read it with two loads.
@@ -36,14 +36,15 @@ instruction_of(const _PyInterpreterFrame* frame) noexcept {
 }
 #endif
 
-// That of the calling thread's innermost frame. GIL.
+// Returns the instruction of the calling thread's innermost frame. GIL.
 CallingInstruction innermost_instruction() noexcept;
 
-// The line at which the stack's thread makes the call that is about to begin, in a slot's bits for
-// it; 0: unknown. Any call; finds the line if no call was made from there before. GIL.
+// Returns the line at which the stack's thread makes the call that is about to begin, as the line
+// bits of a slot; 0: unknown. For any call; looks the line up if this is the first call from there.
+// GIL.
 uintptr_t find_call_line(const CallStack& calls, CallingInstruction caller) noexcept;
 
-// The same if the innermost call is recorded and the line is known already; else 0.
+// As above if the innermost call is recorded and the line is already known; else 0.
 FASTPROF_ALWAYS_INLINE uintptr_t known_call_line(const CallStack& calls,
                                                  CallingInstruction caller) noexcept {
   if (FASTPROF_UNLIKELY(calls.empty())) return 0;

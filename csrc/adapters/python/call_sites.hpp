@@ -29,7 +29,8 @@ struct CallFilter {
   bool c_calls = true;                        // calls of functions written in C
   uint32_t max_depth = UINT32_MAX;            // calls nested deeper are not recorded
   // Count calls of functions that are called very often instead of recording them
-  // (call_counts.hpp), and record of the imports of installed packages only which they are.
+  // (call_counts.hpp), and record the imports of installed packages without the calls that they
+  // make.
   bool sum_frequent = false;
 
   bool operator==(const CallFilter& other) const {
@@ -72,19 +73,19 @@ struct CodeInfo {
   const Site* site;     // null: not recorded
   uint64_t generation;  // the value of g_call_generation for which `site` is valid
   CodeKind kind;
-  // Lines of the code's units from which calls were made, 0 for all others; null: from none so far
-  // (call_lines.hpp). Guarded by the GIL; always null without one.
+  // Line of each code unit from which a call was made, 0 for all others (call_lines.hpp). Null
+  // until the first call. Guarded by the GIL; always null on interpreters without one.
   mutable uint16_t* lines = nullptr;
 };
 
-// The info of code that is not known or whose calls are not recorded: no site, no lines.
+// The info of unknown code and of code whose calls are not recorded: no site, no lines.
 extern const CodeInfo unknown_code_info;
 
 // Generation of the current tracing; sites of earlier generations may have been freed. Incremented
 // by renew_call_sites(), and by set_module_call() if the code changes.
 extern uint64_t g_call_generation;
 
-// Reserves an index of co_extra, once per process. Returns false if the interpreter has none left.
+// Reserves an index of co_extra, once per process. Returns false if all indices are taken.
 bool prepare_code_infos();
 
 // Folders whose code is treated specially, each with a trailing separator; empty: none.

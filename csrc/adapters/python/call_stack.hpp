@@ -39,7 +39,7 @@ class CallStack {
   CallEntry& innermost() const noexcept { return top_[-1]; }
   // The call inside of `depth` others; below depth().
   const CallEntry& at(size_t depth) const noexcept { return base_[depth]; }
-  // Whether the innermost call is one of fastprof's own code.
+  // Whether the innermost call is one into fastprof's own code.
   bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
   // Whether the innermost call was pushed by begin_marked() with the mark of imports.
   bool is_in_import() const noexcept { return !empty() && innermost().site == &import_inner_site; }
@@ -140,7 +140,7 @@ class CallStack {
                      uintptr_t line) noexcept;
   void begin_cold(State* s, CallEntry* entry, uintptr_t line) noexcept;
   bool end_cold(const void* key) noexcept;
-  // end: in ticks; 0: now.
+  // end: in ticks; 0: the current time.
   void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;
 
   CallEntry* base_ = nullptr;

@@ -92,7 +92,8 @@ void begin_import(CallStack& calls, PyObject* code, const CodeInfo* info, PyObje
     return;
   }
   begin_at(calls, code, site != nullptr && count_call(site) ? site : nullptr, info, caller);
-  // Its end ends this one, too: what the function itself calls is not recorded.
+  // The mark ends together with the call above. Until then, calls that the function itself makes
+  // are not recorded.
   calls.begin_marked(&import_inner_site, &import_inner_site);
 }
 

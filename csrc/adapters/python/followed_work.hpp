@@ -19,8 +19,8 @@ PyObject* save_sessions() noexcept;
 // null with an error set. GIL.
 PyObject* call_in_sessions(PyObject* saved, PyObject* function, PyObject* args, PyObject* kwargs);
 
-// Sets the context variable that holds the result of save_sessions(), so that tasks carry it; null:
-// no session is followed. GIL; takes a reference.
+// Sets the context variable that holds the result of save_sessions(), so that tasks inherit it;
+// null: sessions do not follow tasks. GIL; takes a reference.
 void set_sessions_variable(PyObject* variable) noexcept;
 
 // While it exists, the sessions carried by the current context are in effect on this thread. GIL.

@@ -32,7 +32,7 @@ class GilSubstitute {
 
 #endif
 
-// Holds it from construction to destruction.
+// Holds the lock from construction to destruction.
 class HoldGilSubstitute {
  public:
   explicit HoldGilSubstitute(GilSubstitute& held) noexcept : held_(held) { held_.lock(); }

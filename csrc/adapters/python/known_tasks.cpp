@@ -35,9 +35,9 @@ Tasks& known_tasks() {
   static auto* only = new Tasks;  // never destroyed: threads may run tasks at exit
   return *only;
 }
-// How a task of this type or a subclass says its state, without a lookup of the attribute `_state`,
-// which takes 250 instructions of a step; null: unknown. And the name of the state of one that has
-// not ended.
+// How a task of this type or a subclass reports its state, without a lookup of the attribute
+// `_state`, which takes 250 instructions per step; null: unknown. And the name of the state of a
+// task that has not ended.
 PyTypeObject* g_task_type = nullptr;
 const PyGetSetDef* g_task_state = nullptr;
 PyObject* g_pending = nullptr;
@@ -85,8 +85,8 @@ std::string name_of_coroutine(PyObject* coroutine) {
 }
 
 // Returns the name to record for a task, and in `number` that of a default name ("Task-12"). A
-// default name says nothing, so the coroutine's name is returned instead; empty if the coroutine is
-// gone, as it is once the task has ended.
+// default name is not informative, so the coroutine's name is returned instead; empty if the
+// coroutine no longer exists, as after the end of the task.
 std::string name_of_task(PyObject* task, uint32_t& number) {
   number = 0;
   PyObject* given = PyObject_CallMethod(task, "get_name", nullptr);
@@ -171,7 +171,7 @@ bool record_task(PyObject* task, bool ended) noexcept {
       }
     }
     KnownTask entry = kept;  // the rest may run Python code, which may move or remove it
-    // The name is read again at the end: many tasks are named after their first step.
+    // Read the name again at the end: many tasks are named after their first step.
     const std::string name = name_of_task(task, entry.number);
     entry.is_new = false;
     {

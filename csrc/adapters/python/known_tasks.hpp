@@ -17,8 +17,8 @@ bool record_task(PyObject* task, bool ended) noexcept;
 // coroutine is known (null: nothing). As record_task().
 bool record_new_task(PyObject* task, PyObject* coroutine) noexcept;
 
-// Learns how tasks of a type say whether they have ended, which makes is_task_done() cheap for
-// them. Once, before the first step is recorded. GIL; sets no error.
+// Finds out how tasks of a type report that they have ended, which makes is_task_done() cheap for
+// them. Call once, before the first step is recorded. GIL; sets no error.
 void learn_task_state(PyTypeObject* type) noexcept;
 
 // Returns whether an asyncio task or future is done: has a result or exception, or was cancelled.

@@ -42,7 +42,7 @@ PyObject* hooked_enter(PyObject* self, PyObject* args, PyObject* kwargs) {
     return CFunction{method, self, nullptr};
   });
   PyObject* result = call(self, args, kwargs);
-  // While it waited, another thread may have ended the tracing.
+  // Another thread may have ended the tracing during the wait.
   calls = stack_of_this_thread();
   if (calls != nullptr) calls->end(method);
   return result;

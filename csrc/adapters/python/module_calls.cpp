@@ -60,7 +60,8 @@ void set_vectorcall(PyObject* function, vectorcallfunc call) noexcept {
 #else
   function_of(function)->vectorcall = call;
 #if PY_VERSION_HEX >= 0x030B0000
-  // Otherwise a specialised call instruction enters the function's code by itself.
+  // Clears the function's version: a specialised call instruction would otherwise bypass
+  // vectorcall.
   function_of(function)->func_version = 0;
 #endif
 #endif
@@ -81,7 +82,7 @@ ModuleCall begin_call(State* s, PyObject* module) noexcept {
   if (names.site == nullptr) return {};
   t_modules.path = names.path;
   ThreadBlock* block = thread_block();
-  // Neither callbacks nor perf counters, as for other calls.
+  // Without callbacks and perf counters, as for other calls.
   Slot* slot = reserve(s, block, 1, category::python_module);
   if (slot == nullptr) return {};
   const uint64_t begin = stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(names.site));

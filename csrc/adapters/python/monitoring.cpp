@@ -30,8 +30,8 @@ using Stacks = std::unordered_map<uint64_t, std::unique_ptr<CallStack>>;  // by 
 
 struct Threads {
   Stacks stacks;
-  // Of threads that have a track, by its id. A thread keeps its stack while calls are in progress
-  // there, also when C code gives it another thread state.
+  // Stacks of threads that have a track, by track id. A thread keeps its stack while calls are in
+  // progress on it, even if C code gives it another thread state.
   std::unordered_map<uint32_t, CallStack*> by_track;
   std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
   size_t sweep_at = 64;       // number of stacks at which those of ended threads are freed
@@ -66,7 +66,7 @@ void sweep_stacks(Threads& all) {
   all.sweep_at = 2 * all.stacks.size() + 64;
 }
 
-// The stack of a thread, which is made if there is none; null without memory.
+// Returns the stack of a thread, creating it if necessary; null if memory is exhausted.
 CallStack* stack_of(const PyThreadState* thread) noexcept {
   Threads& all = g_threads;
   const HoldGilSubstitute hold(all.lock);
@@ -109,9 +109,9 @@ FASTPROF_COLD CallStack* find_own_stack() noexcept {
 #endif
 }
 
-// The calling thread's stack; null without memory. A thread is known by its track: the
-// interpreter's functions that return its state and that state's id take 25 instructions of the 60
-// of a callback.
+// Returns the calling thread's stack; null if memory is exhausted. A thread is identified by its
+// track: the interpreter's functions that return the thread state and its id take 25 of a
+// callback's 60 instructions.
 FASTPROF_ALWAYS_INLINE CallStack* own_stack() noexcept {
 #if !defined(Py_GIL_DISABLED)
   if (FASTPROF_LIKELY(load_relaxed(&g_recorder.tls_static) != 0)) {
@@ -122,8 +122,8 @@ FASTPROF_ALWAYS_INLINE CallStack* own_stack() noexcept {
   return find_own_stack();
 }
 
-// Calls visit() for the threads whose frames and stacks may be looked at: all while this one has
-// the GIL, only this one where there is none.
+// Calls visit() for the threads whose frames and stacks may be read: all threads while this one
+// holds the GIL; only this one on interpreters without a GIL.
 template <class Visit>
 void for_each_traceable_thread(Visit&& visit) {
 #if defined(Py_GIL_DISABLED)
@@ -145,8 +145,8 @@ _PyInterpreterFrame* innermost_frame_of(PyThreadState* thread) noexcept {
 }
 #endif
 
-// What called the function whose start a callback reports. Unknown where frames are objects, which
-// would cost more than the record.
+// The caller of the function whose start a callback reports. Unknown where frames are objects,
+// since reading it would cost more than the record.
 CallingInstruction caller_on(PyThreadState* thread) noexcept {
 #if FASTPROF_INTERNAL_FRAMES
   const _PyInterpreterFrame* frame = innermost_frame_of(thread);
@@ -191,7 +191,8 @@ PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
 
 PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
 
-// The method of a function in C; null for any other callable. first: its first argument.
+// Returns the method of a function written in C; null for any other callable. first: the call's
+// first argument.
 FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject* first) noexcept {
   if (is_c_function(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
   if (Py_TYPE(callable) == &PyMethodDescr_Type && first != g_missing)
@@ -199,8 +200,8 @@ FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject
   return nullptr;
 }
 
-// on_call() for a function in C. Not inlined: most calls are of functions in Python, and would save
-// the registers that this one needs.
+// on_call() for functions written in C. Not inlined: most calls are of Python functions, and would
+// save the registers that only this function needs.
 __attribute__((noinline)) PyObject* on_c_call(PyObject* const* args, const PyMethodDef* method) {
   const HookInUse in_use;
   if (CallStack* calls = own_stack())
@@ -387,7 +388,7 @@ std::string remove_hooks() noexcept {
     if (at != all.stacks.end()) end_frames_of(thread, *at->second);
   });
 #if !defined(Py_GIL_DISABLED)
-  // Of threads that have ended.
+  // Stacks of threads that have ended.
   for (auto& [id, calls] : all.stacks) calls->end_all_enclosing([] { return 0u; });
 #endif
   g_last = LastStack{};
@@ -395,7 +396,7 @@ std::string remove_hooks() noexcept {
   try {
     all.ended.push_back(std::move(all.stacks));
   } catch (const std::bad_alloc&) {
-    // They stay, empty of what is enclosing, and serve the next tracing.
+    // These stay for the next tracing, without enclosing calls.
     return {};
   }
   all.stacks = Stacks();

@@ -17,8 +17,9 @@ namespace {
 void (*g_started)(PyThreadState*) = nullptr;  // null: not watched
 uint64_t g_newest = 0;                        // id of the newest thread state at the start
 
-// Whether the hook is in place. It stays, and only calls the former one, if another tool has put
-// its own on top: removing it would remove the other tool's, and a second one would be in a circle.
+// Whether the hook is installed. If another tool has installed its own on top, ours stays and only
+// calls the original: removing it would remove the other tool's, and installing a second one would
+// make a cycle.
 bool g_in_place = false;
 
 FASTPROF_ALWAYS_INLINE bool is_new(const PyThreadState* thread) noexcept {

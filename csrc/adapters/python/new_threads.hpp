@@ -12,10 +12,10 @@ namespace python_adapter {
 
 // Calls `started(thread)` on each thread of the main interpreter that begins from now on, with the
 // GIL, before its first Python frame runs. `started` must not run Python code and must not set an
-// error. Does nothing if another tool has taken the place of the hook since an earlier call. GIL.
+// error. Does nothing if another tool has replaced the hook since an earlier call. GIL.
 void watch_new_threads(void (*started)(PyThreadState* thread)) noexcept;
 
-// Ends it; does nothing if it is not on. GIL.
+// Ends that; does nothing if it is not active. GIL.
 void end_watch_of_new_threads() noexcept;
 
 }  // namespace python_adapter

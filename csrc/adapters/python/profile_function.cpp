@@ -27,8 +27,8 @@ struct ThreadCalls {
   ThreadCalls* next_unused;  // in g_unused
 };
 
-// Those that were released while a hook may still use one (StackInUse). A hook therefore needs no
-// reference of its own, which every event would pay for.
+// Stacks that were released while a hook may still use one (StackInUse). Because they are kept, a
+// hook needs no reference of its own, which would cost time in every event.
 ThreadCalls* g_unused = nullptr;
 
 PyMethodDef* g_start_new_thread = nullptr;  // of _thread.start_new_thread
@@ -104,14 +104,14 @@ void add_reason(std::string& reasons, const std::string& what, const PyThreadSta
   reasons += what + " on thread " + std::to_string(thread->thread_id);
 }
 
-// The owner of a thread's profile function, which is not ours.
+// Describes the owner of a thread's profile function, which is not ours.
 std::string owner_of_hook(const PyThreadState* thread) {
   const PyObject* owner = thread->c_profileobj;
   return owner != nullptr ? Py_TYPE(owner)->tp_name : "a C function";
 }
 
-// Runs no Python code, and takes no memory from Python: hook_new_thread() runs in an allocator of
-// it. New reference, or null.
+// Runs no Python code and allocates no Python memory, because hook_new_thread() runs inside an
+// allocator. Returns a new reference, or null.
 ThreadCalls* new_thread_calls() noexcept {
   auto* object = static_cast<ThreadCalls*>(std::malloc(sizeof(ThreadCalls)));
   if (object == nullptr) return nullptr;
@@ -173,8 +173,8 @@ void call_and_release(PyObject* function) noexcept {
 
 // ---- events ------------------------------------------------------------------------------------
 //
-// A function for each kind, which on_event() jumps to, and rare ways out of line: so the common way
-// saves no registers.
+// on_event() jumps to one function per kind of event. Rare cases are out of line, so that the
+// common one saves no registers.
 
 CallStack& calls_of(PyObject* self) noexcept {
   return reinterpret_cast<ThreadCalls*>(self)->calls;
@@ -205,7 +205,7 @@ __attribute__((noinline)) int on_c_call(PyObject* self, PyFrameObject* frame, Py
   return 0;
 }
 
-// A new thread has its state already, and cannot run before this one lets the GIL go.
+// A new thread already has its state, and cannot run before this thread releases the GIL.
 FASTPROF_COLD int on_thread_started() {
   bool refused = false;
   hook_all_threads(false, refused);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StackInUse: a hook that uses its CallStack again after it may have let the GIL go.
+// StackInUse: marks a hook that accesses its CallStack again after it may have released the GIL.
 #pragma once
 
 #include <Python.h>
@@ -12,11 +12,11 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Number of such hooks. While it is not 0, the stacks of a tracing that ended are kept.
+// Number of StackInUse objects. While it is not 0, the stacks of a tracing that has ended are kept.
 extern std::atomic<uint32_t> g_stacks_in_use;
 
-// Held around what may run Python code (a garbage collection, for example), during which another
-// thread may end the tracing. Only where that happens: a hook that finds all it needs takes none.
+// Held around code that may run Python (a garbage collection, for example), during which another
+// thread may end the tracing. A hook that takes only fast paths needs none.
 class StackInUse {
  public:
   StackInUse() noexcept { g_stacks_in_use.fetch_add(1); }
@@ -25,7 +25,8 @@ class StackInUse {
   StackInUse& operator=(const StackInUse&) = delete;
 };
 
-// Without a GIL the tracing may end at any moment of a hook, so every one is counted, as a whole.
+// Without a GIL, the tracing may end at any moment, so every hook is counted for its whole
+// duration.
 #if defined(Py_GIL_DISABLED)
 using HookInUse = StackInUse;
 #else

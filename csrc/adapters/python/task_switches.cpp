@@ -15,7 +15,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
 
-// Where the functions are called from, and what was there before. Guarded by the GIL; written once.
+// Where the two functions are called from, and the original functions. Guarded by the GIL; written
+// once.
 PyTypeObject* g_step_type = nullptr;
 ternaryfunc g_step = nullptr;
 PyTypeObject* g_task_type = nullptr;
@@ -28,7 +29,8 @@ bool g_hooked = false;
 
 // The task whose step began before the recording; 0: none.
 thread_local uint32_t t_noted = 0;
-// Tasks entered by enter_task() on this thread, outermost first: what ran before each.
+// Tasks entered by enter_task() on this thread, outermost first, each with the task that ran before
+// it.
 struct Before {
   const Site* site;
   TaskWord word;
@@ -43,12 +45,12 @@ bool records() noexcept {
   return wanted(s, thread_block(), category::task);
 }
 
-// What the thread ran until now.
+// The task that the thread has run until now.
 Before before_step() noexcept {
   const TaskWord word = task_of_this_thread();
   const uint32_t noted = t_noted;
   t_noted = 0;
-  // The noted step is over: another one begins.
+  // The step that was noted is over, because another one begins.
   if (word.id == 0 || word.id == noted) return {&task_switch_site, {}};
   return {thread_block()->track->task_site, word};
 }
@@ -97,7 +99,7 @@ int hooked_init(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
 #endif
 
 PyObject* task_of_step(PyObject* step) noexcept {
-  // PyObject_HEAD, then the task: learn_task_steps() has compared.
+  // PyObject_HEAD, then the task: learn_task_steps() has verified this layout.
   PyObject* task = nullptr;
   std::memcpy(&task, reinterpret_cast<const char*>(step) + sizeof(PyObject), sizeof task);
   return task;
@@ -113,7 +115,7 @@ PyObject* hooked_wakeup(PyObject* self, PyObject* future) noexcept {
   return run_step(self, [&] { return g_wakeup(self, future); });
 }
 
-// Puts the hooks in place, or what was there before, as g_users says.
+// Installs the hooks if g_users > 0, and otherwise restores the original functions.
 void apply_hooks() noexcept {
   const bool hook = g_users != 0 && g_step != nullptr;
   if (hook == g_hooked) return;

@@ -14,8 +14,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Takes note of the two functions. `step`: a TaskStepMethWrapper of `task`; `wakeup`: its callback
-// of a future. Returns false if they are not what is expected here. GIL; sets no error.
+// Stores the two functions. `step`: a TaskStepMethWrapper of `task`; `wakeup`: its callback on a
+// future. Returns false if they do not have the expected layout. GIL; sets no error.
 bool learn_task_steps(PyObject* task, PyObject* step, PyObject* wakeup) noexcept;
 bool task_steps_known() noexcept;
 
@@ -26,14 +26,14 @@ void stop_task_switches() noexcept;
 // Forgets the parent's recording in a forked child. GIL.
 void forget_task_switches_in_child() noexcept;
 
-// For event loops without tasks written in C: the calling thread runs the task from now on, or has
-// left it. `ended`: for good. Calls nest. GIL; sets no error.
+// For event loops whose tasks are not written in C: reports that the calling thread runs the task
+// from now on, or has left it. `ended`: the task has ended. Calls nest. GIL; sets no error.
 void enter_task(PyObject* task) noexcept;
 void leave_task(PyObject* task, bool ended) noexcept;
 
-// The calling thread runs this task, whose step began before the recording (null: no task). The end
-// of that step is not seen: running_task_left() says that it is over, `ended` that a task which is
-// not asyncio's has ended with it. GIL; sets no error.
+// Reports that the calling thread runs this task, whose step began before the recording (null: no
+// task). The end of that step cannot be observed, so the caller reports it with
+// running_task_left(). `ended`: a task of another library has ended with it. GIL; sets no error.
 void note_running_task(PyObject* task) noexcept;
 void running_task_left(PyObject* task, bool ended) noexcept;
 

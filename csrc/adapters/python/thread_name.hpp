@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and tracks of threads, as `threading` has them.
+// Names of threads, taken from `threading`, and tracks of threads.
 #pragma once
 
 #include <Python.h>
@@ -11,13 +11,13 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Names the calling thread's track as `threading` does, at its first range from Python, unless it
-// was named before. Requires the GIL; raises nothing.
+// Names the calling thread's track as `threading` does, on its first range from Python, unless it
+// has a name. Requires the GIL; raises nothing.
 void name_thread_once() noexcept;
-// Names it and returns true, if `threading` knows the thread or it was named before. The same
-// rules.
+// As name_thread_once(). Returns true if the track has a name now, and false if `threading` does
+// not know the thread yet.
 bool name_thread() noexcept;
-// Keeps name_thread_once() from naming this thread, which has a name.
+// Makes name_thread_once() skip this thread, which has a name already.
 void mark_thread_named() noexcept;
 
 // Returns the id of the track of another thread, which may have recorded nothing so far; 0 if its

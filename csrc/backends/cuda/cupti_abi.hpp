@@ -225,8 +225,8 @@ struct FASTPROF_CUPTI_RECORD MarkerRecord {
   const char* domain;  // null: the default domain
 };
 
-// CUpti_ActivityMarkerData: further attributes of a marker. If its kind is 0, the payload has no
-// value.
+// CUpti_ActivityMarkerData: further attributes of a marker. The payload has no value if it has no
+// kind.
 struct FASTPROF_CUPTI_RECORD MarkerDataRecord {
   uint32_t kind, flags, id, payload_kind;
   uint64_t payload;

@@ -49,8 +49,7 @@ class EventPool {
 
   const EventRuntime& runtime_;
   std::mutex lock_;
-  std::vector<std::vector<Event>>
-      free_;  // by device: an event belongs to the device it was created on
+  std::vector<std::vector<Event>> free_;  // by the device on which the event was created
   uint64_t failures_ = 0, captured_ = 0;  // relaxed atomics
 };
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data flow of a recording: which versions of which storages each outermost op reads and makes.
 
-A storage begins with version 0; each op that writes to it makes the next one. An op's schema says which inputs it
-writes to (mutability.py); the memory records inside of an op say what it allocates and frees.
+A storage begins with version 0; each op that writes to it makes the next version. Which inputs an op writes to
+follows from its schema (mutability.py), and what it allocates and frees from the memory records inside it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Version = tuple[int, int]  # storage index, version
 class FlowNode:
     """One step of the flow. reads: versions that exist before it. makes: those that exist after it.
 
-    written: of the versions read, those that it replaced. created, freed: storages that it allocated and
-    freed; temporaries: those that are in both. Only storages that are the input of some op are listed.
+    written: the subset of `reads` that it overwrote. created, freed: storages that it allocated or freed;
+    temporaries: storages in both. Storages that are the input of no op are omitted.
     """
 
     step: OpStep
@@ -37,7 +37,7 @@ class FlowNode:
 
     @property
     def in_backward(self) -> bool:
-        """Whether it is a backward function, or an op inside of one."""
+        """Whether this step is a backward function or runs inside one."""
         return self.step.in_backward
 
 

@@ -9,7 +9,7 @@ __all__ = ["CATEGORY_ORDER", "Action", "Category", "category_name"]
 
 
 class Category(enum.Enum):
-    """The use of a version of a storage. None in place of a Category: unknown."""
+    """What a version of a storage is used for. Unknown uses are None instead of a Category."""
 
     INPUT = 1
     TEMPORARY = 2
@@ -21,7 +21,7 @@ class Category(enum.Enum):
 
 
 class Action(enum.Enum):
-    """What happens to a storage at an entry of the timeline."""
+    """Kind of change to a storage in the timeline."""
 
     PREEXISTING = 1
     CREATE = 2
@@ -29,7 +29,7 @@ class Action(enum.Enum):
     DESTROY = 4
 
 
-# Order of the columns in exported files, as in PyTorch's: a category's number there is its position.
+# Order of the columns in exported files, as in PyTorch: the number of a category is its index here.
 CATEGORY_ORDER: tuple[Category | None, ...] = (
     Category.PARAMETER,
     Category.OPTIMIZER_STATE,
@@ -43,5 +43,5 @@ CATEGORY_ORDER: tuple[Category | None, ...] = (
 
 
 def category_name(category: Category | None) -> str:
-    """Return the name in plain words: "optimizer state", "unknown"."""
+    """Return the name as users read it: "optimizer state", "unknown"."""
     return "unknown" if category is None else category.name.lower().replace("_", " ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs an op writes to: by the op's schema where one is known, else by PyTorch's naming rule."""
+"""Find the inputs that an op writes to, by its schema or, if that is unknown, by PyTorch's naming rule."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TypeAlias
 
 __all__ = ["WrittenInputs", "written_by_name"]
 
-# (name, overload name) -> for each input whether the op writes to it, None if that is unknown.
-# An empty result: no op of this name is known.
+# (name, overload name) -> for each input, whether the op writes to it; None: unknown.
+# The result is empty if the op is unknown.
 WrittenInputs: TypeAlias = Callable[[str, str], Sequence[bool | None]]
 
 
 def written_by_name(name: str, overload: str) -> Sequence[bool | None]:
     """Return the written inputs by PyTorch's naming rule: in-place ops end in "_" and write to their first input.
 
-    For recordings that are read without torch. Ops with an argument `out` write to it, but the name does not
-    contain its position, so the result for such an overload is (): unknown.
+    Used if torch is not installed. An op with an argument `out` writes to it, but the position of `out` does not
+    follow from the name: for such overloads, the result is (), which means unknown.
     """
     if "out" in overload.split("_"):
         return ()

@@ -25,12 +25,12 @@ __all__ = [
     "origin_of",
 ]
 
-# Categories of memory that is meant to stay: neither leaks nor temporaries.
+# Categories of memory that is expected to stay: neither leaks nor temporaries.
 _LASTING = frozenset({Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE})
 
 
 def origin_of(profile: MemoryProfile, storage: int) -> Origin:
-    """Return the origin of a storage's allocation; empty for one from before the session."""
+    """Return the origin of a storage's allocation; empty if it was allocated before the session."""
     row = profile.storages[storage].row
     if row < 0:
         return Origin()
@@ -52,7 +52,7 @@ class PeakPart:
 def explain_peak(profile: MemoryProfile, device: str | None = None) -> list[PeakPart]:
     """Return what the peak of a device consists of, largest first.
 
-    device: "cuda:0", or "cuda" for all of that type; default: all devices, one after the other.
+    device: "cuda:0", or "cuda" for all devices of that type; default: every device in turn.
     """
     found = []
     for totals in category_totals(profile):
@@ -90,9 +90,9 @@ class Leak:
 def leaks(profile: MemoryProfile, steps: int = 1) -> list[Leak]:
     """Return what was allocated in a step and not freed within `steps` steps after it, largest first.
 
-    Steps are the ranges "ProfilerStep#k" that profile.step() records under a schedule; without such,
-    the training steps that the data flow shows, numbered from 0. Parameters, gradients and optimizer
-    state are left out: they are meant to stay. Raises errors.ValueError unless 1 <= steps and the
+    Steps are the ranges "ProfilerStep#k" that profile.step() records under a schedule. Without such ranges,
+    they are the training steps found in the data flow, numbered from 0. Parameters, gradients and optimizer
+    state are left out, because they are expected to stay. Raises errors.ValueError unless 1 <= steps and the
     recording has more steps than that.
     """
     if steps < 1:
@@ -143,9 +143,9 @@ def _step_bounds(profile: MemoryProfile) -> list[tuple[int, int, int]]:
 def longest_lived_temporaries(
     profile: MemoryProfile, count: int = 20
 ) -> Sequence[tuple[int, int, Origin]]:
-    """Return (storage, life in ns, origin) of storages that were allocated and freed, by bytes times life, most first.
+    """Return (storage, life in ns, origin) of storages that were allocated and freed, largest bytes times life first.
 
-    Parameters, gradients and optimizer state are left out. count: at most so many.
+    Parameters, gradients and optimizer state are left out. count: maximum number of storages.
     """
     lives = [
         (storage.size_bytes * (storage.destroyed_ns - storage.created_ns), storage)

@@ -36,8 +36,8 @@ class MemoryProfile:
 
     table: with allocations and storages of op inputs (profile_memory=True, record_shapes=True).
     written_inputs: which inputs an op writes to; default: by the op's name.
-    parameters: addresses of storages that are parameters at the recording's end; the others are found by data flow,
-    which needs an optimizer's step.
+    parameters: addresses of storages that are parameters at the recording's end. Other parameters are found in the
+    data flow, if the recording contains a step of an optimizer.
     Reads the table once; immutable afterwards: any thread. Raises errors.ValueError if the table contains no
     allocations or no storages of op inputs.
 
@@ -67,14 +67,14 @@ class MemoryProfile:
         self._categories: Categories = categorise(self.table, self.nodes, known)
 
     def category(self, storage: int, version: int) -> Category | None:
-        """Return the category of a version of a storage; None: unknown, as for storages that no op reads."""
+        """Return the category of a version of a storage; None if it is unknown, as for storages that no op reads."""
         if not self.storages[storage].is_input:
             return None
         return self._categories.get((storage, version))
 
     @property
     def training_steps(self) -> list[tuple[int, int]]:
-        """[begin, end) of each training step in Unix ns: a step ends with the optimizer's last write."""
+        """[begin, end) of each training step in Unix ns. A step ends with the optimizer's last write."""
         ends = self._categories.step_ends_ns
         return list(zip([self.table.t0_ns, *ends], ends, strict=False))
 

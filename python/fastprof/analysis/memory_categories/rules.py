@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that give versions of storages their category, from the data flow alone.
+"""Rules that assign categories to versions of storages, from the data flow alone.
 
 A rule is a function of the flow and the categories found so far; categorise() applies them in order.
 The phases of a training step are found without names: autograd marks backward functions, the optimizer's phase
@@ -22,9 +22,9 @@ _ACCUMULATE = "torch::autograd::AccumulateGrad"
 class Categories:
     """Category of each version of a storage.
 
-    The category of a storage's whole life (gradient, parameter, optimizer state) takes precedence over
-    TEMPORARY, and that over the category of a single version. The last category given to a storage counts,
-    and the first one given to a version.
+    A category of the whole storage (gradient, parameter, optimizer state) takes precedence over TEMPORARY,
+    which takes precedence over the category of a single version. If several are assigned, the last one of a
+    storage and the first one of a version apply.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Categories:
         return found or self.of_version.get(version)
 
     def add(self, version: Version, category: Category) -> None:
-        """Set the category of a version that has none of its own yet."""
+        """Set the category of a version, unless it has one of its own."""
         self.of_version.setdefault(version, category)
 
 
@@ -58,7 +58,9 @@ def categorise(
         found.of_storage[storage] = Category.PARAMETER
     _inputs(nodes, found)
     phases = _parameters(nodes, found)
-    _inputs(nodes, found)  # again, for inputs of parameters: numbers given to the optimizer's ops
+    _inputs(
+        nodes, found
+    )  # again: parameters are known now, and numbers passed to the optimizer's ops are inputs, too
     found.step_ends_ns = [nodes[phase.stop - 1].step.start_ns for phase in phases]
     _activations(nodes, phases, found)
     _optimizer_state(nodes, phases, found)
@@ -67,7 +69,7 @@ def categorise(
 
 
 def _gradients(table: EventTable, nodes: Sequence[FlowNode]) -> Iterable[int]:
-    """Yield the storages of gradients: those that autograd's AccumulateGrad keeps or adds to."""
+    """Yield the storages of gradients, which autograd's AccumulateGrad keeps or adds to."""
     names, site = table.sites.names, table.column("site")
     for node in nodes:
         touches = node.step.touches
@@ -76,7 +78,7 @@ def _gradients(table: EventTable, nodes: Sequence[FlowNode]) -> Iterable[int]:
         inner = [touch for touch in touches if touch.row != node.step.row]
         if inner and names[site[inner[0].row]] in ("aten::detach", "aten::add_"):
             yield inner[0].storage
-        # A gradient whose memory cannot be kept is copied to new memory.
+        # AccumulateGrad copies a gradient whose memory it cannot keep.
         yield from node.created - node.freed
 
 
@@ -84,7 +86,7 @@ _LEARNED = (Category.GRADIENT, Category.PARAMETER)
 
 
 def _depend_on_gradient(nodes: Sequence[FlowNode], found: Categories) -> set[int]:
-    """Return the storages of which some version depends on a gradient or parameter, directly or not.
+    """Return the storages with a version that depends on a gradient or parameter, directly or indirectly.
 
     Dependencies are between storages, not versions, and can be cyclic: passes repeat until one adds nothing.
     """
@@ -105,8 +107,8 @@ def _depend_on_gradient(nodes: Sequence[FlowNode], found: Categories) -> set[int
 
 
 def _inputs(nodes: Sequence[FlowNode], found: Categories) -> None:
-    """Mark inputs: versions that lead to a gradient or parameter, are made outside of backward, and whose storage
-    depends on none."""
+    """Mark inputs: versions that a gradient or parameter depends on, made outside of the backward pass, in storages
+    that depend on neither."""
     depends = _depend_on_gradient(nodes, found)
     leads: set[Version] = set()
     for node in reversed(nodes):
@@ -125,7 +127,7 @@ def _parameters(nodes: Sequence[FlowNode], found: Categories) -> list[range]:
     """Mark parameters: storages that forward ops read beside inputs, lead to a gradient, and depend on one.
 
     Returns the optimizer's phases, as ranges of node indices. Between two backward passes the optimizer comes
-    first; the parameters of the passes before show where its phase ends.
+    first; the parameters used in earlier passes determine where its phase ends.
     """
     used: set[Version] = set()
     for node in reversed(nodes):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storages of a table: each life of a piece of memory, and which ops read it, from rows in time order.
+"""Storages of a table: lifetimes of allocated memory, and the ops that read it, from rows in time order.
 
-A storage is one life of an address: from its allocation, or from before the session, to its free. Ops
-name the storages of their inputs by address, which means the storage that is alive at the op's begin.
+A storage is one life of an address: from its allocation, or from before the session, to its free. Inputs
+of ops contain addresses, which refer to the storage that is alive at the begin of the op.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ __all__ = ["Allocation", "OpStep", "Storage", "Touch", "can_categorise", "read_s
 
 @dataclass
 class Storage:
-    """One life of a piece of memory. Times are Unix ns, None: outside the recording.
+    """One lifetime of allocated memory. Times are Unix ns; None: outside the recording.
 
     row: table row of its allocation, -1 for one from before the session.
-    size_bytes: as allocated or freed; for one from before the session that was not freed in it, the extent of
-    its largest tensor.
-    is_input: whether an op has it as an input. Others have no versions and no category.
+    size_bytes: as allocated or freed; if the recording contains neither, the extent of its largest tensor.
+    is_input: whether it is the input of an op. Other storages have no versions and no category.
     """
 
     index: int
@@ -60,7 +59,7 @@ class Allocation(NamedTuple):
 
 @dataclass
 class OpStep:
-    """An outermost op with all that runs in it, or a memory record outside of ops (is_op False)."""
+    """An outermost op with everything that runs in it, or a memory record outside of ops (is_op False)."""
 
     row: int
     start_ns: int
@@ -80,7 +79,7 @@ def can_categorise(table: EventTable) -> bool:
 
 
 def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
-    """Return the storages by index and the steps in time order. Reads the process of the session only.
+    """Return the storages by index and the steps in time order, for the session's own process.
 
     Raises errors.ValueError for a table without allocations, or without storages of inputs (a profile
     has them with profile_memory=True and record_shapes=True).

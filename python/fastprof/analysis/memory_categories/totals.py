@@ -71,7 +71,7 @@ def category_totals(profile: MemoryProfile) -> list[CategoryTotals]:
         grid[rows, columns] = deltas
         sums = np.cumsum(grid, axis=0)
         when = np.array(times, np.int64)
-        # Of changes at the same time, only the state after the last one existed.
+        # Of several changes at one time, only the state after the last one is listed.
         last = np.append(when[1:] != when[:-1], True)
         found.append(CategoryTotals(device, when[last], sums[last]))
     return found
@@ -79,7 +79,7 @@ def category_totals(profile: MemoryProfile) -> list[CategoryTotals]:
 
 @dataclass(frozen=True)
 class LiveStorage:
-    """A storage in use at some time, with the version and category that it has then."""
+    """A storage in use at a given time, with its version and category at that time."""
 
     storage: int
     version: int
@@ -115,7 +115,7 @@ def live_at(profile: MemoryProfile, device: str, time_ns: int) -> list[LiveStora
 class Reconciled:
     """Sums of a device's memory records in bytes: in_use_at_begin + allocated - freed == in_use_at_end.
 
-    in_use_at_begin contains only memory that ops read or that was freed: other memory is unknown.
+    in_use_at_begin contains only memory that ops read or that was freed, since other memory is unknown.
     """
 
     device: str

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's clocks on Darwin: mach time, which Metal and Instruments stamp with.
+// The system's clocks on Darwin: mach time, the clock of Metal and Instruments.
 #pragma once
 
 #include <mach/mach_time.h>

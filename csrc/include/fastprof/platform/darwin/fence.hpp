@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory barrier on all threads of the process, without membarrier(2): Darwin's kernel has to
-// stop a thread before it can read its registers, and a thread that was stopped has passed a
-// barrier.
+// A memory barrier on all threads of the process, without membarrier(2). Darwin's kernel stops a
+// thread to read its registers, and a thread that was stopped has passed a barrier.
 //
-// The alternatives cost records: a sequentially consistent fence in each range is dearer than the
-// range itself, and mprotect() interrupts other CPUs on x86-64 only (arm64 broadcasts the
-// invalidation of translations without interrupting anybody).
+// The alternatives would slow down recording: a sequentially consistent fence in each range costs
+// more than the range itself, and mprotect() interrupts other CPUs on x86-64 only (arm64 broadcasts
+// the invalidation of translations without an interrupt).
 #pragma once
 
 #include <mach/mach.h>
@@ -31,10 +30,10 @@ inline bool fence_thread(thread_act_t thread) noexcept {
   return result == KERN_SUCCESS || result == KERN_TERMINATED || result == MACH_SEND_INVALID_DEST;
 }
 
-// Every thread of the process passes a full memory barrier before this returns true. A thread that
-// is created meanwhile sees what this thread has written before: its creation comes after the list
-// was made. Costs a system call and a stop of each other thread, so a few us a thread: done at the
-// start and stop of sessions and when names are reclaimed, never by a range.
+// Makes every thread of the process pass a full memory barrier before it returns true. A thread
+// that is created meanwhile sees all earlier writes of this thread, because its creation comes
+// after the list was made. Costs a system call and a stop for each other thread, some us each.
+// Called at start and stop of sessions and when names are reclaimed, never by a range.
 inline bool fence_all_threads() noexcept {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   thread_act_array_t threads = nullptr;

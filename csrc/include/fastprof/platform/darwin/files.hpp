@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unnamed files, pipes, reserving room in files, and folders in memory, on Darwin, which has
-// neither the first nor the last.
+// Unnamed files, pipes, reserved space in files, and folders in memory. Darwin has neither unnamed
+// files nor folders in memory.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// There are no unnamed files here: -1 with errno EOPNOTSUPP. The caller makes a temporary one.
+// Darwin has no unnamed files: returns -1 with errno EOPNOTSUPP. The caller creates a temporary
+// file.
 inline int open_unnamed_file(const char*, bool) noexcept {
   errno = EOPNOTSUPP;
   return -1;
@@ -30,9 +31,9 @@ inline int open_temporary_file(char* name) noexcept {
   return ::mkostemp(name, O_CLOEXEC);
 }
 
-// Reserves bytes of a file, which nothing has been written to, on its file system; returns 0 or
-// errno. F_PREALLOCATE reserves behind the file's physical end and promises nothing of a hole, so
-// zeroes are written: a store to a mapped page must not find the disk full.
+// Allocates bytes of a file, to which nothing has been written, on its file system; returns 0 or
+// errno. F_PREALLOCATE only allocates behind the file's physical end, so zeroes are written
+// instead: a later store to a mapped page must not fail for lack of space.
 inline int reserve_in_file(int fd, uint64_t offset, uint64_t bytes) noexcept {
   static const char zeroes[64 * 1024] = {};
   while (bytes != 0) {
@@ -49,7 +50,7 @@ inline int reserve_in_file(int fd, uint64_t offset, uint64_t bytes) noexcept {
   return 0;
 }
 
-// Opens a pipe, close-on-exec, whose ends never wait.
+// Opens a pipe whose ends are close-on-exec and non-blocking.
 inline bool open_pipe(int (&ends)[2]) noexcept {
   if (::pipe(ends) != 0) return false;
   for (const int end : ends) {

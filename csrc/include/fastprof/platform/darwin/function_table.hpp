@@ -43,7 +43,7 @@ class FunctionTable {
     return true;
   }
 
-  // Why there are no functions; empty if there are.
+  // Why functions are unavailable; empty if they are available.
   const std::string& problem() const noexcept { return problem_; }
 
  private:

@@ -28,7 +28,7 @@ class Image {
   bool is_program() const noexcept { return header_->filetype == MH_EXECUTE; }
   bool is_of_the_kernel() const noexcept { return false; }
 
-  // How many objects have been loaded and unloaded so far: dyld does not say.
+  // Numbers of objects loaded and unloaded so far. Returns false: dyld does not report them.
   bool changes(uint64_t*, uint64_t*) const noexcept { return false; }
 
   // Calls found(const Segment&) for each segment.
@@ -67,8 +67,8 @@ class Image {
 };
 
 // Calls visit(const Image&) for each loaded object, the program first, until it returns false. dyld
-// holds no lock meanwhile, and has no list that can be walked under one: an object that another
-// thread unloads during the walk may vanish from under the visitor.
+// does not hold a lock meanwhile and offers no walk under one: another thread may unload an object
+// while the visitor reads it.
 template <class Visit>
 void for_each_image(Visit&& visit) {
   const uint32_t count = ::_dyld_image_count();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that run when a library is loaded and unloaded. A Mach-O image has no group of which
-// the linker keeps one entry, so each translation unit has its own, and the functions must be
-// idempotent. Priority 101: the first to run in its translation unit; the order of translation
-// units is that of linking, so what runs before in static constructors of others is not recorded.
+// Functions that run when a library is loaded and unloaded. In Mach-O, the linker cannot merge the
+// entries of several translation units, so each unit has its own entry, and the functions must be
+// idempotent. Priority 101 runs first within a translation unit. The order of units is that of
+// linking, so ranges in static constructors of earlier units are not recorded.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -15,7 +15,7 @@
     function();                                                              \
   }
 
-// The same, and runs `last` when the library is unloaded or the process ends.
+// As above, and also runs `last` when the library is unloaded or the process ends.
 #define FASTPROF_ON_LOAD_AND_UNLOAD(entry, first, last)                   \
   FASTPROF_ON_LOAD(entry, first)                                          \
   __attribute__((destructor(101), used)) static void entry##_unloaded() { \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the load commands of a loaded Mach-O image: its segments, sections, id and symbol table.
-// Format: <mach-o/loader.h> and <mach-o/nlist.h>. Commands that do not fit are skipped.
+// Format: <mach-o/loader.h> and <mach-o/nlist.h>. Commands of unexpected size are skipped.
 #pragma once
 
 #include <mach-o/loader.h>
@@ -45,7 +45,8 @@ void for_each_segment_command(const mach_header_64* header, Found&& found) {
   });
 }
 
-// Whether a name of at most 16 characters, which has no 0 at the end if it has 16, is `name`.
+// Compares a Mach-O name with `name`. It has up to 16 characters, and no NUL at its end if it has
+// 16.
 inline bool is_named(const char (&field)[16], const char* name) noexcept {
   return std::strncmp(field, name, sizeof field) == 0;
 }

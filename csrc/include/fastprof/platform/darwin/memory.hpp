@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapped memory on Darwin: mmap(2) alone. Its madvise(2) neither zeroes pages nor faults them in,
-// it has no huge pages for such memory, and a child cannot be given zeroes in place of a copy.
+// Mapped memory on Darwin, by mmap(2) alone. Darwin's madvise(2) can neither zero pages nor fault
+// them in, it has no huge pages for such memory, and it cannot give a forked child zeroes instead
+// of a copy.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// Whether a forked child finds zeroes in memory passed to wipe_in_children(). If not, the child
-// must call discard_pages() on that memory.
+// Whether a forked child reads zeroes from memory passed to wipe_in_children(). If not, the child
+// must call discard_pages() on it.
 constexpr bool kWipesInChildren = false;
 
 inline void want_huge_pages(void*, size_t) noexcept {}
@@ -26,7 +27,8 @@ inline void discard_pages(void* memory, size_t bytes) noexcept {
   (void)map_blank(bytes, memory);
 }
 
-// Faults in all pages for writing. False: not in one call, the caller has to touch them.
+// Faults in all pages for writing. Returns false if the system has no call for that: the caller
+// must then touch the pages.
 inline bool populate_pages(void*, size_t) noexcept {
   return false;
 }

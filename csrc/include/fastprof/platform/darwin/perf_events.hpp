@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of the kernel and the CPU on Darwin: none that a program may read. The numbers of events
-// are those that the names of counters stand for everywhere, so that an unknown name and a counter
-// that this system lacks are told apart; opening any fails with ENOSYS.
+// Performance counters on Darwin: programs cannot read any. Events have the numbers of Linux, so
+// that an unknown name and a counter that this system lacks give different errors; opening any
+// event fails with ENOSYS.
 #pragma once
 
 #include <sys/resource.h>
@@ -71,7 +71,7 @@ struct perf_event_attr {
   uint64_t disabled : 1, exclude_user : 1, exclude_kernel : 1, exclude_hv : 1;
 };
 
-// What a system would share with the readers of an event. Only what fastprof reads.
+// The page that a system shares with the readers of an event; only the fields that fastprof reads.
 struct perf_event_mmap_page {
   uint32_t lock;
   uint32_t index;
@@ -114,7 +114,7 @@ inline uint64_t fd_limit() {
 
 }  // namespace perf_calls
 
-// Reads the properties of this machine: there is nothing to know but the limit.
+// Reads the properties of this machine: only the limit applies.
 inline CounterSurroundings read_counter_surroundings() {
   CounterSurroundings facts;
   facts.fd_limit = perf_calls::fd_limit();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What identifies this process and this boot, its name, and the limits of its machine: from
+// Identity of this process and boot, name of the process, and limits of the machine, from
 // sysctl(3).
 #pragma once
 
@@ -36,14 +36,14 @@ inline void read_process_name(char* text, size_t size) noexcept {
   text[length] = 0;
 }
 
-// Start of a process since the Unix epoch in 1/100 s; 0 if unreadable, if it has ended, and if it
-// is a zombie. (On Linux it counts from the boot: it identifies a process together with its pid,
-// and is compared with nothing else.)
+// Start of a process since the Unix epoch in 1/100 s; 0 if it is unreadable, has ended or is a
+// zombie. (On Linux the time counts from the boot. It is only compared for equality: together with
+// the pid, it identifies a process.)
 inline uint64_t process_start(pid_t pid) noexcept {
   int what[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, static_cast<int>(pid)};
   struct kinfo_proc facts;
   size_t bytes = sizeof facts;
-  // Of a process that does not exist, no bytes are returned, and no error.
+  // For a process that does not exist, sysctl returns no bytes and no error.
   if (::sysctl(what, 4, &facts, &bytes, nullptr, 0) != 0 || bytes < sizeof facts) return 0;
   if (facts.kp_proc.p_stat == SZOMB) return 0;
   const auto& start = facts.kp_proc.p_starttime;
@@ -60,7 +60,7 @@ inline size_t read_program_path(char* text, size_t size) noexcept {
   return ::strnlen(text, size);
 }
 
-// RAM in bytes; 4 GB if unknown. Processes have no groups with limits here.
+// RAM in bytes; 4 GB if unknown. Darwin has no process groups with memory limits.
 inline uint64_t memory_limit_bytes() noexcept {
   uint64_t ram = 0;
   size_t bytes = sizeof ram;
@@ -69,7 +69,7 @@ inline uint64_t memory_limit_bytes() noexcept {
   return ram;
 }
 
-// CPUs that a quota allows: there are no quotas here.
+// CPUs that a quota allows: unlimited, because Darwin has no quotas.
 inline double quota_cpus() noexcept {
   return 1e6;
 }

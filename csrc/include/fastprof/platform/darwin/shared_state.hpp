@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a library shows its State to the others of the process, and how it finds theirs: Mach-O has
-// no notes, so the State itself lies in a section of its own, `__DATA,__fastprof`, which the load
-// commands of each image name.
+// How a library publishes its State, and how it finds those of other libraries. Mach-O has no
+// notes, so the State itself lies in a section of its own, `__DATA,__fastprof`, which the load
+// commands of each image list.
 //
 // The linker merges the States of an image's translation units into one. (The symbol is hidden, so
 // dyld never merges those of several images.) Some linkers leave the bytes of the others in the
@@ -27,7 +27,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace discovery {
 
-// What follows the magic in every State, whatever its ABI major.
+// The fields that follow the magic in every State, independent of its ABI major.
 struct StateHead {
   char magic[kMagicBytes];
   uint16_t abi_major;

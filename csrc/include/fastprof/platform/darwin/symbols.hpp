@@ -10,8 +10,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// Null: code is described by compact unwind information here, whose reader is the compiler's
-// unwinder, which stacks are then walked by.
+// Null: code is described by compact unwind information, which only the compiler's unwinder reads.
+// Stacks are walked by that unwinder.
 inline const void* find_frame_entry(void*, void**) noexcept {
   return nullptr;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library's thread-local block on Darwin: allocated from a pool, found through a pthread key.
 //
-// Not a thread_local variable: dyld frees those in the destructor of a pthread key of its own,
-// which is older than the recorder's and therefore runs first, and the recorder's must still find
-// the block then. For the same reason the key's destructor keeps the block until the last round of
-// destructors. The block has no fixed offset from anything, so ranges take the cold path
-// (mask_bit::dynamic).
+// It is not a thread_local variable, because dyld frees those in the destructor of a pthread key of
+// its own. That key is older than the recorder's, so its destructor runs first, and the recorder's
+// destructor would find no block. The key's destructor keeps the block until the last round of
+// destructors, so that all others can record. The block has no fixed offset from the thread
+// pointer, so ranges take the cold path (mask_bit::dynamic).
 #pragma once
 
 #include <limits.h>
@@ -72,8 +72,8 @@ FASTPROF_COLD inline uint64_t make_thread_block_key() noexcept {
   return expected;
 }
 
-// Returns a zeroed block that no thread uses. Takes no lock: a signal handler may call it while its
-// thread is in it. Aborts the process if 16 KB cannot be mapped.
+// Returns a zeroed block that no thread uses. Takes no lock, because a signal handler may interrupt
+// this function and call it. Aborts the process if 16 KB cannot be mapped.
 FASTPROF_COLD inline PooledBlock* take_thread_block() noexcept {
   for (PooledBlock* at = __atomic_load_n(&pooled_blocks, __ATOMIC_ACQUIRE); at != nullptr;
        at = at->next) {
@@ -123,8 +123,8 @@ inline void* find_thread_block() noexcept {
   return taken;
 }
 
-// Called before a library is unloaded whose block no other library uses: deletes the key, so that
-// its destructor, which lies in the library, is not called any more.
+// Call before a library whose block no other library uses is unloaded: deletes the key, whose
+// destructor lies in that library.
 inline void drop_thread_blocks() noexcept {
   const uint64_t key = __atomic_exchange_n(&thread_block_key, uint64_t{0}, __ATOMIC_ACQ_REL);
   if (key != 0) ::pthread_key_delete(static_cast<pthread_key_t>(key - 1));

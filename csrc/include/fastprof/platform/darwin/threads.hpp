@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads as Darwin's kernel knows them: ids, names, stacks, CPUs.
+// Threads on Darwin: their ids, names, stacks and CPUs.
 #pragma once
 
 #include <mach/mach.h>
@@ -16,15 +16,15 @@ namespace platform {
 
 constexpr size_t kThreadNameBytes = 64;  // with a 0 at the end
 
-// The system's id of the calling thread, as threading.get_native_id() has it. (It has 64 bits, and
-// counts the threads of all processes since boot: the low half is kept.)
+// The system's id of the calling thread, as threading.get_native_id() returns it. (It has 64 bits
+// and counts the threads of all processes since boot: only the low half is kept.)
 inline uint32_t thread_id() noexcept {
   uint64_t id = 0;
   ::pthread_threadid_np(::pthread_self(), &id);
   return static_cast<uint32_t>(id);
 }
 
-// Whether the kernel still knows a thread of this process. True also if it does not say.
+// Whether a thread of this process exists. True also if the kernel does not answer.
 inline bool thread_exists(uint32_t, uint32_t tid) noexcept {
   thread_act_array_t threads = nullptr;
   mach_msg_type_number_t count = 0;

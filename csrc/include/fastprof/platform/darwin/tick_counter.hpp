@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the kernel has demoted the tick counter: Darwin has no other clock, and never does.
+// Whether the kernel has demoted the tick counter: never on Darwin, which has no other clock.
 #pragma once
 
 #include "fastprof/base/config.hpp"

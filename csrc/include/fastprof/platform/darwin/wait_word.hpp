@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a word of memory to change: __ulock_wait, which libSystem exports since macOS 10.12
-// and libc++'s std::atomic::wait uses, but no header declares. (os_sync_wait_on_address, which one
-// does, exists since macOS 14.4.)
+// Waits for a word of memory to change, by __ulock_wait. libSystem has exported it since macOS
+// 10.12 and libc++'s std::atomic::wait uses it, but no header declares it.
+// (os_sync_wait_on_address, which is declared, exists since macOS 14.4.)
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ constexpr uint32_t kUlockCompareAndWait = 1;   // UL_COMPARE_AND_WAIT: a word of
 constexpr uint32_t kUlockWakeAll = 0x100;      // ULF_WAKE_ALL
 constexpr uint32_t kUlockNoErrno = 0x1000000;  // ULF_NO_ERRNO
 
-// Waits while `*word` is `seen`, until another thread wakes it, at most `limit_ns`. True: it was
-// woken, or the word differed at once. May also return early. Any thread, no lock.
+// Waits while `*word` is `seen`, until another thread wakes it, for at most `limit_ns`. Returns
+// true if it was woken, or if the word differed at once. May return early. Any thread, no lock.
 inline bool wait_word(uint32_t* word, uint32_t seen, int64_t limit_ns) noexcept {
   const int64_t us = limit_ns / 1000;
   const auto limit_us = static_cast<uint32_t>(us < 1 ? 1 : us > 0x7FFFFFFF ? 0x7FFFFFFF : us);
