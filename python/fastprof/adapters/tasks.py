@@ -13,12 +13,15 @@ from fastprof import _core
 from fastprof.adapters.asyncio_tasks import learn_task_steps, running_task
 from fastprof.adapters.import_watch import after_import, forget_import
 from fastprof.adapters.trio_tasks import follow_trio, running_trio_task, unfollow_trio
+from fastprof.base.observer import Observer
 
 __all__ = ["FollowedTasks"]
 
 
-class FollowedTasks:
-    """The recording of task switches from start() to stop(). Use from one thread at a time."""
+class FollowedTasks(Observer):
+    """The recording of task switches from start() to stop()."""
+
+    missing = "tasks"
 
     def __init__(self) -> None:
         self._switches = _core.TaskSwitches()
@@ -26,7 +29,6 @@ class FollowedTasks:
         self._follows_trio = False
 
     def start(self) -> list[str]:
-        """Begin, after the session was started. Return a sentence for each kind of task that is not followed."""
         self._switches.begin()
         after_import("asyncio", _asyncio_imported)
         after_import("trio", self._trio_imported)
@@ -44,7 +46,6 @@ class FollowedTasks:
         return []
 
     def stop(self) -> None:
-        """End. A second call has no effect."""
         self._switches.end()
         if self._watches_imports:
             self._watches_imports = False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.observer import Observer
 from fastprof.record import rocm
 from fastprof.record.cuda import EVENTS, shares_cupti, torch_profiler_records
 
@@ -30,7 +31,7 @@ class ActivityReceiver(Protocol):
         """Take over the activities of a finished sink."""
 
 
-class DeviceCollections:
+class DeviceCollections(Observer):
     """One collection for each device backend of a recording. Use from one thread at a time."""
 
     def __init__(
@@ -45,7 +46,7 @@ class DeviceCollections:
     def warm_up(self) -> None:
         """Have CUDA's tool instrument launches already, which makes the first of them slow. Discards what it records.
 
-        begin() continues from there. A refusal is reported by begin().
+        prepare() continues from there, and reports a refusal.
         """
         if "CUDA" not in self._types or self._warm is not None:
             return
@@ -58,8 +59,8 @@ class DeviceCollections:
         if warm is not None:
             warm.abandon()
 
-    def begin(self) -> None:
-        """Begin to collect. Call it before the session starts, so that the calls that are collected lie inside."""
+    def prepare(self) -> None:
+        """Begin to collect, before the session starts, so that the calls that are collected lie inside."""
         for name, types in self._types.items():
             device = _python_device(name)
             try:
@@ -134,8 +135,8 @@ class DeviceCollections:
         """Return whether a collection is losing activities because its memory is full."""
         return any(collection.is_full() for collection in self._open.values())
 
-    def abandon(self) -> None:
-        """End and discard the activities. No effect when called again."""
+    def stop(self) -> None:
+        """End and discard the activities that end() has not passed on."""
         self._cool_down()
         while self._open:
             _, collection = self._open.popitem()

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from fastprof._core import record_function
+from fastprof.base.observer import Observer
 
 __all__ = ["GcEvents", "after_fork_in_child"]
 
@@ -17,20 +18,19 @@ _live: list[GcEvents] = []
 _open: dict[int, Any] = {}  # thread id -> range of the collection that runs on that thread
 
 
-class GcEvents:
+class GcEvents(Observer):
     """Record every collection of the process as a range from start() to stop(), generation as argument.
 
     A collection makes one range however many of these objects are started; every running session
     records it.
     """
 
-    def start(self) -> None:
-        """Begin. Callable on any thread."""
+    def start(self) -> list[str]:
         _live.append(self)
         _follow_live()
+        return []
 
     def stop(self) -> None:
-        """End. Has no effect without start() or when called again."""
         if self in _live:
             _live.remove(self)
         _follow_live()

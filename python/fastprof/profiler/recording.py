@@ -12,41 +12,28 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
-from fastprof.adapters.tasks import FollowedTasks
-from fastprof.adapters.torch.ops import Observation
-from fastprof.base.native_numbers import Category
 from fastprof.profiler.at_exit import keep_readable_at_exit
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
-from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
+from fastprof.profiler.observers import chosen_observers
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.recovery import process_facts, program_name
 from fastprof.record import rocm
 from fastprof.record.cuda import cuda_members
-from fastprof.record.python_calls import TracedCalls
-from fastprof.record.python_memory import PythonMemory
 from fastprof.record.shard_folder import FOLDER_FACT
-from fastprof.record.thread_starts import FollowedWork
 
 if TYPE_CHECKING:
-    from fastprof.adapters.torch.ops import Part
-    from fastprof.adapters.torch.threads import TorchThreads
     from fastprof.analysis.memory_categories import MemoryProfile
+    from fastprof.base.observer import Observer
     from fastprof.model.table import EventTable
     from fastprof.profiler.children import FollowedChildren
     from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["Recording", "Result"]
 
-_OP_CATEGORIES = Category.USER | Category.OP
-
 
 class Recording:
-    """One native session, and the observers that record into it while it runs.
-
-    The observers are those of torch's ops, garbage collection, Python calls, Python's allocators, tasks, devices and
-    child processes. Use from one thread at a time.
-    """
+    """One native session, and the observers that record into it while it runs. Use from one thread at a time."""
 
     def __init__(
         self,
@@ -77,15 +64,9 @@ class Recording:
         self._children: FollowedChildren | None = None
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
-        self._torch_ops: Observation | None = None
-        self._gc_events = GcEvents()
-        self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
-        self._allocations = (
-            PythonMemory(options.python_memory == "exact") if options.python_memory else None
-        )
-        self._tasks = FollowedTasks() if options.tasks else None
-        self._work = None if options.all_threads else FollowedWork()
-        self._devices = DeviceCollections(options.device_types, partial(report_missing, options))
+        report = partial(report_missing, options)
+        self._devices = DeviceCollections(options.device_types, report)
+        self._observers = chosen_observers(options, report, self._devices)
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
 
@@ -101,52 +82,14 @@ class Recording:
             from fastprof.profiler.children import FollowedChildren
 
             self._children = FollowedChildren(self._options)
-        threads: TorchThreads | None = None
-        if self._options.categories & _OP_CATEGORIES:
-            parts: list[Part] = []
-            report = partial(report_missing, self._options)
-            if not self._options.all_threads:
-                from fastprof.adapters.torch.threads import TorchThreads
-
-                threads = TorchThreads(partial(report, "torch_threads"))
-                parts.append(threads)
-            if self._options.profile_memory:
-                from fastprof.adapters.torch.memory import TorchMemory
-
-                parts.append(TorchMemory(partial(report, "profile_memory")))
-            if self._options.with_modules:
-                from fastprof.adapters.torch.modules import TorchModules
-
-                parts.append(TorchModules(partial(report, "with_modules")))
-            if self._calls is not None:
-                from fastprof.adapters.torch.module_calls import ModuleCalls
-
-                parts.append(ModuleCalls())
-            self._torch_ops = Observation(report, parts, inputs=self._options.record_shapes)
-            self._torch_ops.start()
-        if self._options.gc_events:
-            self._gc_events.start()
-        self._devices.begin()
+        for observer in self._observers:
+            observer.prepare()
         self._session.start()
-        if self._tasks is not None:
-            for problem in self._tasks.start():
-                report_missing(self._options, "tasks", problem)
-        if self._work is not None:
-            self._work.start()
-        if threads is not None:
-            threads.session_started()
-        if self._calls is not None:
-            self._report_calls(self._calls.start())
-        if self._allocations is not None:
-            self._allocations.start()
-        if problem := self._session.backing_problem:
-            report_missing(self._options, "backing_file", problem)
-        calls = self._options.python_calls
-        if calls is not None and calls.sum_frequent:
-            self.add_fact(
-                "calls",
-                "of functions called very often, some are left out; their time is their callers'",
-            )
+        for observer in self._observers:
+            self._report(observer, observer.start())
+            for fact in observer.facts().items():
+                self.add_fact(*fact)
+        self._report_backing_problem()
         if self._children is not None:
             self._children.start()
             if self._children.folder is not None:
@@ -161,30 +104,22 @@ class Recording:
         """Add metadata of the process to the backing file. Any thread."""
         self._session.add_backing_metadata(key, value)
 
-    def _report_calls(self, problems: list[str]) -> None:
+    def _report(self, observer: Observer, problems: list[str]) -> None:
         for problem in problems:
-            report_missing(self._options, "python_calls", problem)
+            report_missing(self._options, observer.missing, problem)
 
-    def _stop_calls(self) -> None:
-        if self._calls is not None:
-            self._report_calls(self._calls.stop())
+    def _report_backing_problem(self) -> None:
+        if problem := self._session.backing_problem:
+            report_missing(self._options, "backing_file", problem)
 
-    def _stop_allocations(self) -> None:
-        if self._allocations is not None:
-            for problem in self._allocations.stop():
-                report_missing(self._options, "python_memory", problem)
+    def _finish_observing(self) -> None:
+        for observer in reversed(self._observers):
+            self._report(observer, observer.finish())
 
     def _stop_observing(self) -> None:
-        self._stop_allocations()
-        self._stop_calls()
-        if self._tasks is not None:
-            self._tasks.stop()
-        if self._work is not None:
-            self._work.stop()
-        if self._torch_ops is not None:
-            self._torch_ops.stop()
-        self._devices.abandon()
-        self._gc_events.stop()
+        self._finish_observing()
+        for observer in reversed(self._observers):
+            observer.stop()
 
     @property
     def started(self) -> bool:
@@ -271,8 +206,7 @@ class Recording:
         Raises errors.StateError in a forked child.
         """
         if self._result is None:
-            self._stop_calls()  # calls may be recorded only while the session runs
-            self._stop_allocations()
+            self._finish_observing()
             if self._session.running:
                 self._devices.end(self._session)
             try:
@@ -280,11 +214,10 @@ class Recording:
             finally:
                 self._stop_observing()
             self._report_spill_error()
-            if problem := self._session.backing_problem:
-                report_missing(self._options, "backing_file", problem)
+            self._report_backing_problem()
             pauses = [(a, b) for a, b in self._pauses]
-            if self._calls is not None and self._calls.summed:
-                metadata = {**metadata, "summed_calls": self._calls.summed}
+            for observer in self._observers:
+                metadata = {**metadata, **observer.metadata()}
             if self._children is not None:
                 capture, processes = self._children.merged_with(capture)
                 metadata = {**metadata, "processes": processes}

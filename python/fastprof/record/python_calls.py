@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import fastprof._core as _core
 from fastprof.base import errors
+from fastprof.base.observer import Observer
 
 __all__ = ["CallFilter", "TracedCalls"]
 
@@ -66,14 +68,16 @@ class CallFilter:
             )
 
 
-class TracedCalls:
+class TracedCalls(Observer):
     """Tracing of all threads during one recording. Use the object from one thread at a time.
 
-    summed: name -> number of the calls that were counted only (CallFilter.sum_frequent); set by stop().
+    metadata(): "summed_calls", name -> number of the calls that were counted only (CallFilter.sum_frequent).
     """
 
+    missing = "python_calls"
+
     def __init__(self, chosen: CallFilter) -> None:
-        self.summed: dict[str, int] = {}
+        self._summed: dict[str, int] = {}
         self._sum_frequent = chosen.sum_frequent
         self._hold = _core.PythonCalls(
             files=list(chosen.files),
@@ -88,7 +92,6 @@ class TracedCalls:
         )
 
     def start(self) -> list[str]:
-        """Begin tracing, after the session has started. Return sentences that say what is not traced."""
         others, other_filter = self._hold.begin()
         problems = [other_filter] if other_filter else []
         if others:
@@ -98,13 +101,9 @@ class TracedCalls:
             )
         return problems
 
-    def stop(self) -> list[str]:
-        """End tracing, before the session stops. Return sentences that say what was not traced.
-
-        No effect when called again.
-        """
+    def finish(self) -> list[str]:
         if self._sum_frequent and self._hold.active:
-            self.summed = dict(_core.summed_calls())
+            self._summed = dict(_core.summed_calls())
         others = self._hold.end()
         if not others:
             return []
@@ -112,3 +111,12 @@ class TracedCalls:
             f"calls of some threads are missing from when another profiler replaced the tracing ({others}):"
             " run one profiler at a time"
         ]
+
+    def facts(self) -> dict[str, str]:
+        if not self._sum_frequent:
+            return {}
+        left_out = "of functions called very often, some are left out; their time is their callers'"
+        return {"calls": left_out}
+
+    def metadata(self) -> dict[str, Any]:
+        return {"summed_calls": self._summed} if self._summed else {}

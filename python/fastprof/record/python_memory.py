@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fastprof import _core
+from fastprof.base.observer import Observer
 
 __all__ = ["PythonMemory", "own_allocations"]
 
@@ -21,28 +22,25 @@ def own_allocations() -> Iterator[None]:
         _core.leave_out_python_allocations(former)
 
 
-class PythonMemory:
+class PythonMemory(Observer):
     """Hooks in front of the allocators of the domains raw, mem and object (PyMem_SetAllocator).
 
     Every session that records memory records all threads. The hooks call the allocators that were installed before
-    (tracemalloc, debug hooks), which stop() restores; an allocator that was installed on top meanwhile stays. Use the
-    object from one thread at a time.
+    (tracemalloc, debug hooks), which finish() restores; an allocator that was installed on top meanwhile stays.
 
     exact: record each block; False: a sample of the blocks, whose records are scaled so that sums are unbiased.
     """
 
+    missing = "python_memory"
+
     def __init__(self, exact: bool) -> None:
         self._hold = _core.PythonAllocations(exact)
 
-    def start(self) -> None:
-        """Install the hooks, after the session has started."""
+    def start(self) -> list[str]:
         self._hold.begin()
+        return []
 
-    def stop(self) -> list[str]:
-        """Remove the hooks, before the session stops. Return sentences that say what was not recorded.
-
-        No effect when called again.
-        """
+    def finish(self) -> list[str]:
         if not self._hold.active:
             return []
         problems = []

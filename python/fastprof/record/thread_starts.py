@@ -19,6 +19,7 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.adapters.import_watch import after_import, forget_import
+from fastprof.base.observer import Observer
 
 __all__ = ["FollowedWork", "after_fork_in_child"]
 
@@ -30,10 +31,10 @@ _suppressed = (
 _sessions: contextvars.ContextVar[Any] = contextvars.ContextVar("fastprof_sessions")
 
 
-class FollowedWork:
-    """Follows work from start() to stop(). Use from one thread at a time."""
+class FollowedWork(Observer):
+    """Follows work from start() to stop()."""
 
-    def start(self) -> None:
+    def start(self) -> list[str]:
         """Replace the functions named above, now or when their modules are imported."""
         _live.append(self)
         _core.set_sessions_variable(_sessions)
@@ -41,9 +42,10 @@ class FollowedWork:
         after_import("concurrent.futures.thread", _follow_pools)
         after_import("asyncio", _follow_loops)
         after_import("trio", _follow_trio_threads)
+        return []
 
     def stop(self) -> None:
-        """Restore them after the last stop(). Has no effect without start() or when called again."""
+        """Restore them after the last stop()."""
         if self in _live:
             _live.remove(self)
             forget_import("concurrent.futures.thread", _follow_pools)

@@ -16,6 +16,7 @@ from fastprof.adapters.torch.import_end import TorchImport
 from fastprof.adapters.torch.proof import Trial, begin_proof, is_being_imported, reason_against
 from fastprof.adapters.torch.unlisted import proven_layout
 from fastprof.adapters.torch.versions import cxx11_abi, version_of
+from fastprof.base.observer import Observer
 from fastprof.base.record_scope import RecordScope
 
 __all__ = [
@@ -105,8 +106,8 @@ class Part(Protocol):
         """End. No effect if called again or without begin()."""
 
 
-class Observation:
-    """Records PyTorch's ops from start() to stop(), for all sessions that are running.
+class Observation(Observer):
+    """Records PyTorch's ops from prepare() to stop(), for all sessions that are running.
 
     report_missing: called with a key ("torch_ops", "torch_fast_ranges", "record_shapes") and the
     reason if the loaded torch cannot be observed. parts: begin and stop together with the ops.
@@ -125,7 +126,7 @@ class Observation:
         self._ops = _core.TorchOpsHold()
         self._fast_ranges = _core.TorchFastRangesHold()
 
-    def start(self) -> None:
+    def prepare(self) -> None:
         """Observe from now on: immediately if torch is loaded, else once it is imported."""
         with _lock:
             _live.append(self)

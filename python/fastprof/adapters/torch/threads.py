@@ -9,11 +9,12 @@ from types import ModuleType
 from fastprof import _core
 from fastprof.adapters.torch.debug_info import prepare_debug_info
 from fastprof.adapters.torch.proof import Trial, reason_against
+from fastprof.base.observer import Observer
 
 __all__ = ["TorchThreads"]
 
 
-class TorchThreads:
+class TorchThreads(Observer):
     """Propagates a thread-local session to libtorch's threads, once torch is loaded and the session runs."""
 
     trials: Sequence[Trial] = (("debug info", prepare_debug_info),)
@@ -32,10 +33,11 @@ class TorchThreads:
     def refused(self) -> None:
         """Do nothing: without observed ops there is nothing to follow."""
 
-    def session_started(self) -> None:
+    def start(self) -> list[str]:
         """Begin propagation if torch is loaded. Call on the thread of the session, after its start."""
         self._session_runs = True
         self._start()
+        return []
 
     def _start(self) -> None:
         if self._torch is None or not self._session_runs:
