@@ -147,6 +147,7 @@ PROGRAMS = {"cli"}
 # Folders, and single files of others, that may import fastprof._core.
 NATIVE = {
     "adapters",
+    "analysis/memory_attribution.py",
     "compat/profiler_legacy.py",
     "importers/chrome_trace.py",
     "importers/event_columns.py",
@@ -154,6 +155,9 @@ NATIVE = {
     "importers/perfetto_native.py",
     "importers/sqlite_file.py",
     "exporters/trace_writers.py",
+    "model/grouping.py",
+    "model/tree.py",
     "profiler",
     "record",
+    "views/python_calls.py",
 }

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import RecordScope
-from fastprof.model.nesting import TableKernels
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site, SiteTable
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 from fastprof.model.tree import EventTree, nest_intervals, nesting_rows
@@ -29,9 +29,7 @@ _OUT_OF_MEMORY = Site(
 )
 
 
-def attribute_memory(
-    table: EventTable, rule: str = "innermost", kernels: TableKernels | None = None
-) -> EventTable:
+def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
     """Return a table with cpu_memory_usage and device_memory_usage of its ranges, children included.
 
     Values are in bytes, negative for frees. Memory of CPU, MKLDNN and IDEEP devices is CPU memory, of
@@ -44,8 +42,6 @@ def attribute_memory(
       start <= time <= end, including ranges of other threads that merely ran at the time (but not
       of other processes).
 
-    kernels: native kernels that compute "innermost" for captured tables; None: NumPy.
-
     A record outside every range becomes a row "[memory]" without a parent; every out-of-memory record
     becomes a row "[OutOfMemory]". The given table is not modified; without memory records it is
     returned itself. Raises errors.ValueError for an unknown rule and for memory rows without payload.
@@ -56,8 +52,8 @@ def attribute_memory(
     recorded = (kind == EventKind.MEMORY, kind == EventKind.OUT_OF_MEMORY)
     if not any(mask.any() for mask in recorded):
         return table
-    if kernels is not None and rule == "innermost" and _is_captured(table):
-        return _by_kernel(table, kernels)
+    if rule == "innermost" and _is_captured(table):
+        return _of_capture(table)
     memory, failed = (np.flatnonzero(mask) for mask in recorded)
     size_bytes = _sizes(table, memory)
     site_type = np.array(table.sites.field("device_type"), np.int64)
@@ -91,14 +87,14 @@ def with_parents(table: EventTable) -> EventTable:
 
 
 def _is_captured(table: EventTable) -> bool:
-    """Return whether the kernels accept the table: parents before children, all columns present."""
+    """Return whether the native function accepts the table: parents before children, all columns present."""
     given = all(table.has(name) for name in ("kind", "parent", "payload"))
     return given and table.begin_ordered and table.payload_words is not None
 
 
-def _by_kernel(table: EventTable, kernels: TableKernels) -> EventTable:
+def _of_capture(table: EventTable) -> EventTable:
     on_cpu = np.isin(np.array(table.sites.field("device_type"), np.int64), _CPU_TYPES)
-    cpu, device, left_over, failed = kernels.memory_usage(
+    cpu, device, left_over, failed = _core.memory_usage(
         kind=table.column("kind"),
         parent=table.column("parent"),
         nests=nesting_rows(table),

@@ -3,98 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_ROWS", "NestKernel", "TableKernels", "nest_intervals", "sum_by"]
+__all__ = ["BLOCK_ROWS", "nest_intervals", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
-# (start, end, group) -> parent index per interval, -1 for none; same rule as nest_intervals.
-NestKernel: TypeAlias = Callable[[Array, Array, "Array | None"], Array]
-
-
-class TableKernels(Protocol):
-    """Native replacements of NumPy passes, with equal results; implemented by fastprof._core.
-
-    For tables in which a parent precedes its children; ValueError for other tables and for row, site
-    or group numbers out of range. Masks may be None if they select everything. Each function has a
-    header in csrc/include/fastprof/capture/.
-    """
-
-    def memory_usage(
-        self,
-        *,
-        kind: Array,
-        parent: Array,
-        nests: Array | None,
-        payload: Array,
-        site: Array,
-        words: Array,
-        cpu_sites: Sequence[bool],
-    ) -> tuple[Array | None, Array | None, Array, Array]:
-        """Compute attribute_memory: (CPU bytes or None, device bytes or None, unattributed rows, failed rows)."""
-
-    def listed_rows(
-        self,
-        *,
-        parent: Array,
-        kind: Array | None,
-        nests: Array | None,
-        hidden: Array | None,
-        site: Array,
-        name_of_site: Sequence[int],
-    ) -> tuple[Array | None, Array]:
-        """Return (rows, parent) of EventTree.of(table).dedupe(); rows is None for all."""
-
-    def group_times(
-        self,
-        *,
-        codes: Array,
-        groups: int,
-        parent: Array,
-        rows: Array | None,
-        on_cpu: Array | None,
-        is_async: Array | None,
-        start: Array,
-        end: Array,
-    ) -> tuple[Array, Array, Array]:
-        """Compute grouping.group_times."""
-
-    def group_usage(
-        self,
-        *,
-        codes: Array,
-        groups: int,
-        parent: Array,
-        rows: Array | None,
-        on_cpu: Array | None,
-        is_async: Array | None,
-        values: Array,
-    ) -> tuple[Array, Array, Array]:
-        """Compute grouping.group_usage, and the number of non-zero rows."""
-
-    def group_firsts(
-        self, *, codes: Array, groups: int, parent: Array, order: Array | None
-    ) -> Array:
-        """Compute grouping.group_firsts."""
-
-    def group_floats(
-        self,
-        *,
-        codes: Array,
-        groups: int,
-        parent: Array,
-        rows: Array | None,
-        on_cpu: Array | None,
-        is_async: Array | None,
-        order: Array | None,
-        values: Array,
-    ) -> Array:
-        """Compute grouping.group_floats."""
-
 
 BLOCK_ROWS = 1 << 15  # rows per block: a few int64 columns of a block fit into a core's cache
 _EXACT_FLOAT = 1 << 53  # integers below this are exact in float64

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.model.nesting import NestKernel, nest_intervals, sum_by
+from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.parents import skip_rows
 from fastprof.model.sites import TASK_CATEGORIES
 from fastprof.model.table import EventTable
@@ -67,9 +67,7 @@ def task_rows(table: EventTable) -> Array | None:
     return views[table.column("site")] if bool(views.any()) else None
 
 
-def thread_time(
-    table: EventTable, parent: Array, nests: Array | None, kernel: NestKernel | None = None
-) -> ThreadTime | None:
+def thread_time(table: EventTable, parent: Array, nests: Array | None) -> ThreadTime | None:
     """Return the corrections for the tasks of a table; None if it has none.
 
     parent: by table row, on the rows' own tracks. nests: mask of the rows that nest; None for all. Rows of category
@@ -96,9 +94,7 @@ def thread_time(
     owner = np.concatenate([on_thread, rows])
     begin = np.concatenate([table.start_ns[on_thread], start])
     stop = np.concatenate([table.end_ns[on_thread], end])
-    owner, begin, stop, above = _nested_pieces(
-        table, owner, begin, stop, in_task, kernel or nest_intervals
-    )
+    owner, begin, stop, above = _nested_pieces(table, owner, begin, stop, in_task)
     size = len(table)
     length = stop - begin
     running = sum_by(owner, length, size)
@@ -128,7 +124,7 @@ def thread_time(
 
 
 def _nested_pieces(
-    table: EventTable, owner: Array, begin: Array, stop: Array, in_task: Array, nest: NestKernel
+    table: EventTable, owner: Array, begin: Array, stop: Array, in_task: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return (owner, begin, stop, row around it or -1) of pieces, cut so that any two are nested or apart.
 
@@ -142,7 +138,7 @@ def _nested_pieces(
         whole_row = (-table.end_ns[owner], table.start_ns[owner], in_task[owner])
         order = np.lexsort((*whole_row, -stop, begin, group))
         owner, begin, stop, group = owner[order], begin[order], stop[order], group[order]
-        parent = nest(begin, stop, group).astype(np.int64)
+        parent = nest_intervals(begin, stop, group).astype(np.int64)
         # The latest end among the earlier children of the same parent, or outermost rows of the thread.
         family = np.where(parent >= 0, parent, -1 - group)
         by_family = np.argsort(family, kind="stable")

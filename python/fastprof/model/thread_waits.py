@@ -63,9 +63,7 @@ class ThreadWaits:
         # What a row waits is also suspended of all rows around it.
         waited = tree.sum_subtree(np.where(idle, total - suspended, 0))
         suspended = np.where(inside, total, suspended + waited)
-        return EventTree(
-            tree.table, tree.rows, tree.parent, tree.kernel_rows, None, (suspended, given)
-        )
+        return EventTree(tree.table, tree.rows, tree.parent, tree.kernel_rows, (suspended, given))
 
     def _sums(self) -> list[tuple[str, int]]:
         rows = self.outer & ~self.idle

@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import _core
 from fastprof.base.device_type import DeviceType
-from fastprof.model.nesting import BLOCK_ROWS, NestKernel, TableKernels, nest_intervals, sum_by
+from fastprof.model.nesting import BLOCK_ROWS, nest_intervals, sum_by
 from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.thread_time import task_tracks, thread_time
 
-__all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
+__all__ = ["EventTree", "nest_intervals", "nesting_rows", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -31,7 +32,6 @@ class EventTree:
     rows: the table rows in the tree, in table order; None: all.
     parent: index *within the tree* of each row's enclosing range, int32, -1 for none.
     kernel_rows: for each tree row, the table row whose kernels it has; None: its own. Set by `dedupe`.
-    table_kernels: native replacements for NumPy sums (see grouping.py); None for NumPy.
     away_ns: for trees by thread (thread_time.py), (suspended_ns, given_ns) of each row; None: both are 0.
     Build with `EventTree.by_thread`, or with `EventTree.of` where only rows of one track nest. Safe to read from any
     number of threads.
@@ -43,28 +43,24 @@ class EventTree:
         rows: Array | None,
         parent: Array,
         kernel_rows: Array | None = None,
-        kernels: TableKernels | None = None,
         away_ns: tuple[Array, Array] | None = None,
     ) -> None:
         self.table = table
         self.rows = rows
         self.parent = parent
         self.kernel_rows = kernel_rows
-        self.table_kernels = kernels
         self.away_ns = away_ns
 
     @classmethod
-    def by_thread(
-        cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
-    ) -> EventTree:
+    def by_thread(cls, table: EventTable, *, hidden: Array | None = None) -> EventTree:
         """Return EventTree.of(...) with the work of tasks as work of their threads, so that time counts once.
 
         The parent of a task's outermost row is the row of the thread that ran it, and no row's self time includes
         suspensions of its task or work of another one. Parameters as of `of`.
         """
-        whole = cls.of(table, kernel=kernel)
+        whole = cls.of(table)
         if task_tracks(table) is not None:
-            found = thread_time(table, whole.parent_rows(), nesting_rows(table), kernel)
+            found = thread_time(table, whole.parent_rows(), nesting_rows(table))
             if found is not None:
                 parent, *away = found
                 parent = parent if whole.rows is None else parent[whole.rows]
@@ -75,18 +71,15 @@ class EventTree:
         if hidden is None:
             return whole
         if whole.away_ns is None:
-            return cls.of(table, kernel=kernel, hidden=hidden)
+            return cls.of(table, hidden=hidden)
         return whole.without(whole.take(hidden))
 
     @classmethod
-    def of(
-        cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
-    ) -> EventTree:
+    def of(cls, table: EventTable, *, hidden: Array | None = None) -> EventTree:
         """Return the tree of a table, from its own parents if it has them, else from its times.
 
         Captured tables have parents, from the order of begins and ends of their records. For other
         tables, nest_intervals is applied within (thread, node_id).
-        kernel: a faster function with nest_intervals' signature and rule.
         hidden: mask of rows to leave out; their children get the next enclosing range as parent.
         """
         unlisted = hidden
@@ -113,30 +106,26 @@ class EventTree:
             chosen = np.flatnonzero(nests) if nests is not None else None
             if listed is not None:
                 chosen = listed if chosen is None else np.intersect1d(listed, chosen)
-            parent = _nest_rows(table, chosen, kernel or nest_intervals)
+            parent = _nest_rows(table, chosen)
         if listed is None:
             return cls(table, None, parent)
         position = new_numbers(listed, len(table), np.int32)
         return cls(table, listed, position[parent[listed]])
 
     @classmethod
-    def by_kernels(
-        cls,
-        table: EventTable,
-        kernels: TableKernels,
-        hidden: Array | None,
-        name_of_site: Sequence[int],
+    def of_capture(
+        cls, table: EventTable, hidden: Array | None, name_of_site: Sequence[int]
     ) -> EventTree | None:
-        """Return EventTree.of(table, hidden=hidden).dedupe(...), computed by native kernels.
+        """Return EventTree.of(table, hidden=hidden).dedupe(...), computed by native code.
 
-        name_of_site: name code of each site. The tree's sums use the kernels too. Returns None if the
-        table does not qualify: no parents, not begin_ordered, tasks, or device activities attached to rows.
+        name_of_site: name code of each site. Returns None if the table does not qualify: no parents, not
+        begin_ordered, tasks, or device activities attached to rows.
         """
         if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
             return None
         if task_tracks(table) is not None:
             return None
-        rows, parent = kernels.listed_rows(
+        rows, parent = _core.listed_rows(
             parent=table.column("parent"),
             kind=table.column("kind") if table.has("kind") else None,
             nests=nesting_rows(table),
@@ -144,7 +133,7 @@ class EventTree:
             site=table.column("site"),
             name_of_site=name_of_site,
         )
-        return cls(table, rows, parent, kernels=kernels)
+        return cls(table, rows, parent)
 
     def without(self, hidden: Array) -> EventTree:
         """Return the tree without the rows for which `hidden`, a mask by tree index, is true.
@@ -160,7 +149,6 @@ class EventTree:
             listed if self.rows is None else self.rows[listed],
             position[skip_rows(self.parent, kept)[listed]],
             None if self.kernel_rows is None else self.kernel_rows[listed],
-            self.table_kernels,
             self._away_of(kept, listed),
         )
 
@@ -185,15 +173,7 @@ class EventTree:
         return parent
 
     def __reduce__(self) -> Any:
-        # Pickled without the native kernels: NumPy computes the same sums.
-        return EventTree, (
-            self.table,
-            self.rows,
-            self.parent,
-            self.kernel_rows,
-            None,
-            self.away_ns,
-        )
+        return EventTree, (self.table, self.rows, self.parent, self.kernel_rows, self.away_ns)
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -452,7 +432,7 @@ def nesting_rows(table: EventTable) -> Array | None:
     return mask
 
 
-def _nest_rows(table: EventTable, chosen: Array | None, nest: NestKernel) -> Array:
+def _nest_rows(table: EventTable, chosen: Array | None) -> Array:
     """Return parents computed from times, for the chosen rows (None: all), within (thread, node_id)."""
     thread = table.thread
     group = thread if chosen is None else thread[chosen]
@@ -462,9 +442,9 @@ def _nest_rows(table: EventTable, chosen: Array | None, nest: NestKernel) -> Arr
         nodes, node_code = np.unique(node, return_inverse=True)
         group = thread_code * len(nodes) + node_code
     if chosen is None:
-        return nest(table.start_ns, table.end_ns, group).astype(np.int32, copy=False)
+        return nest_intervals(table.start_ns, table.end_ns, group)
     parent = np.full(len(table), -1, np.int32)
-    local = nest(table.start_ns[chosen], table.end_ns[chosen], group)
+    local = nest_intervals(table.start_ns[chosen], table.end_ns[chosen], group)
     found = local >= 0
     parent[chosen[found]] = chosen[local[found]]
     return parent

@@ -313,7 +313,7 @@ class Result:
             return self._recorded
         from fastprof.analysis.memory_attribution import attribute_memory
 
-        return attribute_memory(self._recorded, self.options.memory_attribution, _core)
+        return attribute_memory(self._recorded, self.options.memory_attribution)
 
     @cached_property
     def memory_profile(self) -> MemoryProfile:
@@ -383,7 +383,6 @@ def event_list(
         use_device=options.use_device,
         profile_memory=options.profile_memory,
         with_flops=options.with_flops,
-        kernels=_core,
         kineto_metadata=options.kineto_metadata,
         dedupe=dedupe,
     )

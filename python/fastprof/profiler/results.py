@@ -9,7 +9,6 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from fastprof import _core
 from fastprof.base import errors
 from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.memory_results import MemoryResults
@@ -182,7 +181,7 @@ class ProfileResults(MemoryResults):
         if result.options.python_calls is None:
             reason = self.missing.get("python_calls", "make the profile with python_calls=True")
             raise errors.StateError(f"no Python calls were recorded: {reason}")
-        return PythonCallStats(result.table, _core)
+        return PythonCallStats(result.table)
 
     def total_average(self) -> FunctionEventAvg:
         """Return one average of all events."""

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
 from fastprof.model.instants import InstantEvent, instants
-from fastprof.model.nesting import TableKernels
 from fastprof.model.table import EventKind, EventTable
-from fastprof.model.tree import EventTree, NestKernel
+from fastprof.model.tree import EventTree
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_columns import table_of_events
@@ -74,23 +73,19 @@ class EventList(ListOutputs[T]):
         profile_memory: bool = False,
         with_flops: bool = False,
         dedupe: bool = True,
-        kernel: NestKernel | None = None,
-        kernels: TableKernels | None = None,
         kineto_metadata: bool = False,
     ) -> EventList[FunctionEvent]:
         """Return the events of a table: its ranges and device activities, in (start, -end) order.
 
         Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. dedupe:
-        leave out the repeated rows of wrappers (EventTree.dedupe). kernel: native replacement for
-        NumPy nesting, for tables without parents. kernels: native replacements for further passes,
-        for tables of captures. kineto_metadata: events have their number in traces as metadata_json.
+        leave out the repeated rows of wrappers (EventTree.dedupe). kineto_metadata: events
+        have their number in traces as metadata_json.
         """
         hidden, tree = machinery_rows(table), None
-        if dedupe and kernels is not None:
-            names = display_codes_by_site(table.sites)
-            tree = EventTree.by_kernels(table, kernels, hidden, names)
+        if dedupe:
+            tree = EventTree.of_capture(table, hidden, display_codes_by_site(table.sites))
         if tree is None:
-            tree = EventTree.by_thread(table, kernel=kernel, hidden=hidden)
+            tree = EventTree.by_thread(table, hidden=hidden)
             if dedupe:
                 tree = tree.dedupe(display_codes(tree)[0])
         events: EventList[FunctionEvent] = EventList(

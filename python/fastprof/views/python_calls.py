@@ -14,11 +14,12 @@ import marshal
 import os
 import re
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
@@ -29,19 +30,12 @@ from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.sites import SHORTER_CALLS
 from fastprof.model.table import EventFlag, EventTable
 
-__all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
+__all__ = ["CalledFunction", "PythonCallStats"]
 
 Array: TypeAlias = NDArray[Any]
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 _MIN_PLACE = 20  # characters of a function's place, at least
 _SORT_KEYS = ("own_ns", "cumulative_ns", "calls", "function")
-
-
-class CallKernels(Protocol):
-    """Native replacement of nested_codes; implemented by fastprof._core."""
-
-    def nested_codes(self, *, parent: Array, code: Array, codes: int) -> Array:
-        """Compute nested_codes."""
 
 
 class CalledFunction(NamedTuple):
@@ -60,33 +54,18 @@ class CalledFunction(NamedTuple):
     cumulative_ns: int
 
 
-def nested_codes(parent: Array, code: Array) -> Array:
-    """Return the mask of rows that have an ancestor of the same code; parents come before children."""
-    nested = np.zeros(len(parent), np.bool_)
-    path: list[int] = []
-    open_codes: dict[int, int] = {}
-    for row, (up, own) in enumerate(zip(parent.tolist(), code.tolist(), strict=True)):
-        while path and path[-1] != up:
-            open_codes[int(code[path.pop()])] -= 1
-        nested[row] = open_codes.get(own, 0) > 0
-        open_codes[own] = open_codes.get(own, 0) + 1
-        path.append(row)
-    return nested
-
-
 class PythonCallStats:
     """The Python calls of a table by function; `str()` is a text table.
 
     Calls that were on the stack when the profile started are not counted. table: with rows of category
-    python_function. kernels: native replacements of NumPy passes. Any thread.
+    python_function. Any thread.
 
         print(prof.python_calls().table(row_limit=20))
         prof.python_calls().to_pstats().sort_stats("cumulative").print_callers()
     """
 
-    def __init__(self, table: EventTable, kernels: CallKernels | None = None) -> None:
+    def __init__(self, table: EventTable) -> None:
         self._table = table
-        self._kernels = kernels
 
     def __len__(self) -> int:
         return len(self.functions)
@@ -103,7 +82,8 @@ class PythonCallStats:
         if self._table.has("flags"):
             kept = kept & ((self._table.column("flags") & EventFlag.ENCLOSING) == 0)
         rows = np.flatnonzero(kept)
-        if all(track.thread_id < 0 for track in self._table.tracks):
+        has_tasks = any(track.thread_id >= 0 for track in self._table.tracks)
+        if self._table.begin_ordered and not has_tasks:
             return rows
         # Sort each thread's rows by begin, callers first: rows of its tasks are on other tracks.
         start, end = self._table.start_ns[rows], self._table.end_ns[rows]
@@ -161,9 +141,7 @@ class PythonCallStats:
 
     def _is_nested(self, code: Array, codes: int) -> Array:
         code = np.ascontiguousarray(code, np.int32)
-        if self._kernels is None:
-            return nested_codes(self._parent, code)
-        return self._kernels.nested_codes(parent=self._parent, code=code, codes=codes)
+        return _core.nested_codes(parent=self._parent, code=code, codes=codes)
 
     def _sums(self, code: Array, codes: int) -> Array:
         """Return (calls, primitive calls, own ns, cumulative ns) by code, int64, shape (codes, 4)."""

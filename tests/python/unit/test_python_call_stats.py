@@ -12,7 +12,7 @@ import pytest
 
 from fastprof import EventTable, Site, Track, _core, errors
 from fastprof.model.table import EventFlag
-from fastprof.views.python_calls import PythonCallStats, nested_codes
+from fastprof.views.python_calls import PythonCallStats
 
 # 0: main calls f; f calls f, which calls len and g; f calls len. A range lies between main and f.
 SITES = [
@@ -33,17 +33,16 @@ ROWS = [  # site, start, end, parent
 ]
 
 
-def stats(kernels: object = None, flags: list[int] | None = None) -> PythonCallStats:
+def stats(flags: list[int] | None = None) -> PythonCallStats:
     site, start, end, parent = (np.array(column) for column in zip(*ROWS, strict=True))
     columns = {"start_ns": start, "end_ns": end, "site": site, "parent": parent}
     if flags is not None:
         columns["flags"] = np.array(flags)
-    return PythonCallStats(EventTable(columns, sites=SITES, begin_ordered=True), kernels)  # type: ignore[arg-type]
+    return PythonCallStats(EventTable(columns, sites=SITES, begin_ordered=True))
 
 
-@pytest.mark.parametrize("kernels", [None, _core])
-def test_functions_have_counts_and_times_as_cprofile_counts_them(kernels: object) -> None:
-    found = {f.function: f[3:] for f in stats(kernels).functions}
+def test_functions_have_counts_and_times_as_cprofile_counts_them() -> None:
+    found = {f.function: f[3:] for f in stats().functions}
     assert found == {
         "main": (1, 1, 20, 100),  # the range between them is no call: main calls f
         "f": (2, 1, (80 - 40 - 10) + (40 - 5 - 15), 80),
@@ -63,16 +62,15 @@ def test_names_are_taken_apart_and_sorted_by_own_time() -> None:
     }
 
 
-@pytest.mark.parametrize("kernels", [None, _core])
-def test_pstats_has_callers(kernels: object, tmp_path: Path) -> None:
+def test_pstats_has_callers(tmp_path: Path) -> None:
     path = tmp_path / "calls.pstats"
-    stats(kernels).export_pstats(path)
+    stats().export_pstats(path)
     read = pstats.Stats(str(path)).stats  # type: ignore[attr-defined]
     f, main = ("/a.py", 5, "f"), ("/a.py", 1, "main")
     assert read[f][:2] == (1, 2)
     assert read[f][4] == {main: (1, 1, 30e-9, 80e-9), f: (1, 1, 20e-9, 40e-9)}
     assert read[main][4] == {}
-    assert stats(kernels).to_pstats().stats == read
+    assert stats().to_pstats().stats == read
 
 
 def test_frames_of_before_the_start_are_left_out() -> None:
@@ -101,7 +99,7 @@ def test_call_tree_is_exported_without_the_ranges(tmp_path: Path) -> None:
     assert "step" not in path.read_text()
 
 
-def test_nested_codes_kernel_is_equal_to_python() -> None:
+def test_nested_codes_are_those_of_a_walk_up_the_tree() -> None:
     for seed in range(40):
         drawn = np.random.default_rng(seed)
         parent: list[int] = []
@@ -113,13 +111,12 @@ def test_nested_codes_kernel_is_equal_to_python() -> None:
             path.append(row)
         code = drawn.integers(0, 4, len(parent)).astype(np.int32)
         up = np.array(parent, np.int32)
-        expected = nested_codes(up, code)
-        assert np.array_equal(_core.nested_codes(parent=up, code=code, codes=4), expected)
-        for row, own in enumerate(code.tolist()):  # compared with a walk up the tree
+        found = _core.nested_codes(parent=up, code=code, codes=4)
+        for row, own in enumerate(code.tolist()):
             above, at = False, parent[row]
             while at >= 0:
                 above, at = above or bool(code[at] == own), parent[at]
-            assert expected[row] == above
+            assert found[row] == above
 
 
 def test_nested_codes_kernel_refuses_what_is_out_of_range() -> None:

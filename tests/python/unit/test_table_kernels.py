@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native kernels for tables, trees and averages: same results as NumPy, and invalid indices are refused."""
+"""Native passes over tables, trees and averages: as NumPy and plain loops have them; invalid indices are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastprof.analysis.memory_attribution import attribute_memory
 from fastprof.model.grouping import group_firsts, group_floats, group_times, group_usage
 from fastprof.model.sites import Site
 from fastprof.model.table import EventFlag, EventKind, EventTable
-from fastprof.model.tree import EventTree, nesting_rows
+from fastprof.model.tree import EventTree, nesting_rows, sum_by
 from fastprof.views import EventList
 from fastprof.views.frame import display_codes, display_codes_by_site, machinery_rows
 
@@ -72,7 +72,7 @@ def same(first: Any, second: Any) -> bool:
 @pytest.mark.parametrize("seed", range(60))
 def test_memory_is_told_as_numpy_tells_it(seed: int) -> None:
     table = random_table(seed)
-    plain, quick = attribute_memory(table), attribute_memory(table, kernels=_core)
+    plain, quick = attribute_memory(of_a_file(table)), attribute_memory(table)
     assert plain.column_names == quick.column_names
     assert list(plain.sites) == list(quick.sites)
     for name in plain.column_names:
@@ -80,45 +80,53 @@ def test_memory_is_told_as_numpy_tells_it(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_trees_and_sums_are_those_of_numpy(seed: int) -> None:
+def test_trees_are_those_of_numpy_and_sums_those_of_loops(seed: int) -> None:
     table = attribute_memory(random_table(seed))
     hidden = machinery_rows(table)
     plain = EventTree.of(table, hidden=hidden)
     plain = plain.dedupe(display_codes(plain)[0])
-    names = display_codes_by_site(table.sites)
-    quick = EventTree.by_kernels(table, _core, hidden, names)
-    assert quick is not None
-    assert same(plain.rows, quick.rows) and same(plain.parent, quick.parent)
-    assert plain.parent.dtype == quick.parent.dtype
-    for codes in (display_codes(plain)[0], np.arange(len(plain)) % 7):
-        groups = max(len(SITES) + 3, 7)
-        assert same(group_times(plain, codes, groups), group_times(quick, codes, groups))
+    tree = EventTree.of_capture(table, hidden, display_codes_by_site(table.sites))
+    assert tree is not None
+    assert same(plain.rows, tree.rows) and same(plain.parent, tree.parent)
+    assert plain.parent.dtype == tree.parent.dtype
+    groups = max(len(SITES) + 3, 7)
+    for codes in (display_codes(tree)[0], np.arange(len(tree)) % 7):
+        total, own, count = group_times(tree, codes, groups)
+        assert count.tolist() == np.bincount(codes, minlength=groups).tolist()
+        assert same(total, sum_by(codes, tree.total_ns, groups))
+        assert same(own, sum_by(codes, tree.self_ns, groups))
         for name in ("cpu_memory_usage", "device_memory_usage", "id"):
-            usages = [group_usage(tree, name, codes, groups) for tree in (plain, quick)]
-            assert same(*usages)
-        for order in (None, np.arange(len(plain))[::-1].copy()):
-            floats = [group_floats(t, "flops", codes, groups, order) for t in (plain, quick)]
-            assert same(*floats)
-            firsts = [group_firsts(t, codes, groups, order) for t in (plain, quick)]
-            assert same(*firsts) and (len(plain) == 0 or firsts[0].max() >= 0)
+            expected = (
+                sum_by(codes, each, groups) for each in (tree.column(name), tree.self_of(name))
+            )
+            assert same(group_usage(tree, name, codes, groups), tuple(expected))
+        for order in (None, np.arange(len(tree))[::-1].copy()):
+            places = range(len(tree)) if order is None else order.tolist()
+            floats, firsts = [0.0] * groups, [-1] * groups
+            for at in places:
+                floats[codes[at]] += float(np.nan_to_num(tree.column("flops")[at]))
+                firsts[codes[at]] = at if firsts[codes[at]] < 0 else firsts[codes[at]]
+            assert group_floats(tree, "flops", codes, groups, order).tolist() == floats
+            assert group_firsts(tree, codes, groups, order).tolist() == firsts
+
+
+def of_a_file(table: EventTable) -> EventTable:
+    """Return the table without the promise that parents precede their children."""
+    return EventTable(table.to_dict(), sites=SITES, payload_words=table.payload_words)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_lists_print_the_same(seed: int) -> None:
     table = attribute_memory(random_table(seed))
     options = {"profile_memory": True, "with_flops": True}
-    plain = EventList.from_table(table, **options)
-    quick = EventList.from_table(table, **options, kernels=_core)
+    unordered = EventTable(
+        table.to_dict(), sites=list(table.sites), payload_words=table.payload_words
+    )
+    assert EventTree.of_capture(unordered, None, display_codes_by_site(table.sites)) is None
+    plain = EventList.from_table(unordered, **options)
+    quick = EventList.from_table(table, **options)
     assert plain.key_averages().table() == quick.key_averages().table()
     assert plain.table() == quick.table()
-
-
-def test_tables_that_the_kernels_do_not_take_are_left_to_numpy() -> None:
-    table = random_table(2)
-    unordered = EventTable(table.to_dict(), sites=SITES, payload_words=table.payload_words)
-    assert EventTree.by_kernels(unordered, _core, None, display_codes_by_site(table.sites)) is None
-    plain, quick = attribute_memory(unordered), attribute_memory(unordered, kernels=_core)
-    assert same(plain.column("cpu_memory_usage"), quick.column("cpu_memory_usage"))
 
 
 def refused(function: Any, given: dict[str, Any], **change: Any) -> None:

@@ -226,9 +226,9 @@ def test_sums_stay_exact_beyond_float_precision() -> None:
     assert sum_by(np.array([0, 0]), np.array([big, 2], np.int64), 1).tolist() == [big + 2]
 
 
-@given(intervals, st.randoms(use_true_random=False), st.sampled_from([1, 3, 1 << 15]))
+@given(intervals, st.randoms(use_true_random=False))
 def test_grouped_times_are_the_sums_of_the_columns(
-    rows: list[tuple[int, int, int]], random: Any, block: int
+    rows: list[tuple[int, int, int]], random: Any
 ) -> None:
     columns = {
         "is_async": np.array([random.random() < 0.2 for _ in rows], np.bool_),
@@ -237,9 +237,7 @@ def test_grouped_times_are_the_sums_of_the_columns(
     }
     tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
     codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastprof.model.grouping.BLOCK_ROWS", block)
-        total, own, count = group_times(tree, codes, 3)
+    total, own, count = group_times(tree, codes, 3)
     assert total.tolist() == sum_by(codes, tree.total_ns, 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_ns, 3).tolist()
     assert count.tolist() == np.bincount(codes, minlength=3).tolist()

@@ -186,20 +186,6 @@ def test_machinery_is_not_listed_and_its_children_move_up() -> None:
     assert parents(EventList.from_table(without)) == {"a": None, "b": "a"}
 
 
-def test_a_faster_nesting_kernel_can_be_given() -> None:
-    table = EventTable(
-        {"start_ns": [0, 1], "end_ns": [9, 8], "site": [0, 1]}, sites=[Site("a"), Site("b")]
-    )
-    calls: list[int] = []
-
-    def kernel(start: Any, end: Any, group: Any) -> Any:
-        calls.append(len(start))
-        return np.array([-1, 0], np.int64)
-
-    assert parents(EventList.from_table(table, kernel=kernel)) == {"a": None, "b": "a"}
-    assert calls == [2]
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
