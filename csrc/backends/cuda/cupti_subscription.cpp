@@ -149,7 +149,10 @@ bool CuptiSubscription::enable(uint32_t kinds, std::vector<std::string>& problem
         "CUDA graphs are not recorded as a whole, because CUDA was in use before the profile: a "
         "graph that was instantiated before crashes in CUPTI at its next launch. Begin the profile "
         "before the first use of CUDA, or set FASTPROF_CUDA_GRAPH_TRACE=1 if each graph is "
-        "instantiated inside a profile with the type cuda_graph");
+        "instantiated inside a profile with the type cuda_graph" +
+        std::string(((kinds | enabled_) & listed::kernel) != 0
+                        ? ". Until then, its nodes are recorded"
+                        : ". Nothing of it is recorded without the type kernel"));
   }
   if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(problems);
   if ((kinds & ~enabled_ & listed::sync) != 0) set_event_stamps(1);

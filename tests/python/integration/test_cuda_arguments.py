@@ -168,7 +168,7 @@ print(json.dumps(found))
     (before, _), (refused, why), (whole, missing), (after, _) = seen
     assert before == refused == after == ["alone", *["node"] * 15]
     assert whole == [*["CUDA graph 5"] * 3, "alone"] and missing == {}
-    assert "FASTPROF_CUDA_GRAPH_TRACE=1" in str(why)
+    assert "FASTPROF_CUDA_GRAPH_TRACE=1" in str(why) and "its nodes are recorded" in str(why)
     graph = [e for e in rows_of(tmp_path / "t.json", "kernel") if e["name"] == "CUDA graph 5"]
     assert len(graph) == 3 and {e["args"]["graph id"] for e in graph} == {5}
 
