@@ -45,7 +45,7 @@ install: $(INSTALLED)  ## install fastprof, editable, into .venv
 demo: $(INSTALLED)  ## build, then profile real work and print the result
 	@mkdir -p build/demo
 	@echo "Building the C++ demo: some seconds."
-	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
+	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof config --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
 	build/demo/demo build/demo
 	$(BIN)/python examples/digits.py --out build/demo
 

@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert "cli" in done.stdout + done.stderr, done.stdout
     parts.append("the command line")
 
-headers = Path(subprocess.run([sys.executable, "-m", "fastprof", "--includes"], env=environment,
+headers = Path(subprocess.run([sys.executable, "-m", "fastprof", "config", "--includes"], env=environment,
                               capture_output=True, text=True, check=True).stdout.split("-I")[-1].strip())  # fmt: skip
 assert (headers / "fastprof" / "fastprof.hpp").is_file(), headers
 parts.append("the C++ headers")

@@ -6,18 +6,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
-from fastprof import __version__, _paths
+from fastprof import __version__
 from fastprof.base import errors
+from fastprof.cli.config import QUERIES, answer
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.program_call import ProgramCall, find_program
 
 __all__ = ["main"]
 
 # Modules of the subcommands, in the order of the help text.
-COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "doctor")
+COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "config", "doctor")
 USAGE_ERROR = 2
 
 _EXAMPLES = """\
@@ -30,47 +31,11 @@ examples:
   fastprof recover records                print what a killed process had recorded
   fastprof diff before.json after.json    compare two traces by name: what became slower
   fastprof convert a.json a.fastprof      convert a trace to another format
+  fastprof config --includes              print what builds of C++ programs need
   fastprof doctor                         list the features available here, with reasons for the rest
 
 `fastprof COMMAND --help` describes a command and shows more examples.
 """
-
-
-# What builds of C++ programs ask for: option, description, answer.
-_QUERIES: tuple[tuple[str, str, Callable[[], object]], ...] = (
-    (
-        "--includes",
-        "print -I<dir> for compiling C++ against fastprof",
-        lambda: f"-I{_paths.include_dir()}",
-    ),
-    (
-        "--cflags",
-        "print the compiler's flags for a C++ program that compiles --definitions once",
-        _paths.compile_flags,
-    ),
-    ("--libs", "print the linker's flags for a C++ program", lambda: "-pthread -ldl"),
-    (
-        "--definitions",
-        "print the C++ source to compile once for files compiled with --cflags",
-        _paths.definitions_source,
-    ),
-    ("--cmakedir", "print the folder for fastprof_DIR in CMake", _paths.cmake_dir),
-    ("--pkgconfigdir", "print the folder for PKG_CONFIG_PATH", _paths.pkg_config_dir),
-    (
-        "--nvtx-injection",
-        "print the library that receives NVTX ranges, for NVTX_INJECTION64_PATH",
-        _paths.injection_library,
-    ),
-    (
-        "--itt-collector",
-        "print the library that receives ITT tasks, for INTEL_LIBITTNOTIFY64",
-        _paths.injection_library,
-    ),
-)
-
-
-def _destination(flag: str) -> str:
-    return flag[2:].replace("-", "_")
 
 
 def make_parser(prog: str) -> CommandParser:
@@ -82,8 +47,8 @@ def make_parser(prog: str) -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fastprof {__version__}")
-    for flag, description, _ in _QUERIES:
-        parser.add_argument(flag, action="store_true", help=description)
+    for flag, _, _ in QUERIES:  # as they were spelled before `fastprof config`
+        parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"fastprof.cli.{name}").add_parser(commands)
@@ -122,11 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(own)
     if program is not None:
         options.program = program
-    asked = [answer for flag, _, answer in _QUERIES if getattr(options, _destination(flag))]
-    for answer in dict.fromkeys(asked):  # two of the queries have one answer
-        print(answer())
     if "command" not in options:
-        if not asked:
+        if flags := answer(options):
+            print(f"fastprof: now spelled {prog} config {' '.join(flags)}", file=sys.stderr)
+        else:
             parser.print_help()
         return 0
     try:

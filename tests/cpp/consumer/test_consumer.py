@@ -142,7 +142,7 @@ def test_find_package_refuses_another_version(tmp_path: Path) -> None:
 
 def test_find_package_from_this_python(tmp_path: Path) -> None:
     """An editable install answers with the source tree, so that edited headers are the ones compiled."""
-    folder = run([sys.executable, "-m", "fastprof", "--cmakedir"]).strip()
+    folder = run([sys.executable, "-m", "fastprof", "config", "--cmakedir"]).strip()
     flags = [f"-Dfastprof_DIR={folder}", "-DFASTPROF_TARGET=fastprof::header_only"]
     run_consumer(cmake(tmp_path / "build", flags), tmp_path)
 
@@ -172,11 +172,11 @@ def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
         ]
     )
     assert len(set(version.split())) == 1
-    flag = run([python, "-m", "fastprof", "--includes"]).strip()
+    flag = run([python, "-m", "fastprof", "config", "--includes"]).strip()
     assert flag.startswith(f"-I{environment}")
     compiler = next((c for c in COMPILERS if shutil.which(c)), COMPILERS[0])
     run_consumer(build(compiler, tmp_path / "consumer", SOURCES, include=Path(flag[2:])), tmp_path)
-    folder = run([python, "-m", "fastprof", "--cmakedir"]).strip()
+    folder = run([python, "-m", "fastprof", "config", "--cmakedir"]).strip()
     assert folder.startswith(str(environment))
     run_consumer(cmake(tmp_path / "build", [f"-Dfastprof_DIR={folder}"]), tmp_path)
 

@@ -20,6 +20,7 @@ import pytest
 import fastprof
 from fastprof.cli.formats import FORMATS
 from fastprof.cli.main import make_parser
+from fastprof.cli.recording_options import add_recording_options
 
 pytestmark = pytest.mark.nightly
 LIMIT_S = 300  # a hang, on a machine under any load
@@ -75,6 +76,9 @@ COMPANIONS = {
 # What a machine may not be able to record; the command then ends with 2 and says why.
 MAY_BE_MISSING = ("--counter",)
 LIVE = ("run", "explain --live")
+_recording = argparse.ArgumentParser(add_help=False)
+add_recording_options(_recording)
+RECORDING = {name for action in _recording._actions for name in action.option_strings}
 READ = ("processes", "exception", "empty")  # the programs whose traces are read
 
 
@@ -183,6 +187,9 @@ def test_an_option(
     said = done.stdout + done.stderr
     if option in MAY_BE_MISSING and done.returncode == 2:
         assert "error: " in said and "Traceback" not in said
+        return
+    if command == "explain" and option in RECORDING and words[-1] != "drop_newest":  # the default
+        assert done.returncode == 2 and "of a recording" in said
         return
     if option == "--metric" and "device_time" in words[1]:
         code = 2  # neither trace contains any

@@ -120,6 +120,19 @@ COMMANDS: dict[str, list[Option]] = {
         ("--min-ms 0.5", "min_ms", 0.0, 0.5),
     ],
     "convert IN OUT": [*TO, *READING],
+    "config": [
+        (f"--{name}", name.replace("-", "_"), False, True)
+        for name in (
+            "includes",
+            "cflags",
+            "libs",
+            "definitions",
+            "cmakedir",
+            "pkgconfigdir",
+            "nvtx-injection",
+            "itt-collector",
+        )
+    ],
     "doctor": [
         ("--json", "json", False, True),
         ("-v", "verbose", False, True),

@@ -120,12 +120,13 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_includes_prints_a_folder_with_the_headers() -> None:
+    """Also as it was spelled first."""
     flag = run("-m", "fastprof", "--includes").strip()
     assert flag.startswith("-I")
     assert (Path(flag[2:]) / "fastprof" / "base" / "config.hpp").is_file()
 
 
 def test_cmakedir_prints_a_folder_with_the_package_description() -> None:
-    folder = Path(run("-m", "fastprof", "--cmakedir").strip())
+    folder = Path(run("-m", "fastprof", "config", "--cmakedir").strip())
     assert (folder / "fastprofConfig.cmake").is_file()
     assert (folder / "fastprofConfigVersion.cmake").is_file()
