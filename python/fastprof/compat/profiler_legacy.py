@@ -119,9 +119,9 @@ class profile:  # noqa: N801 - PyTorch's name
         self._events: _core.LegacyEvents | None = None
         if enabled and self.use_device is not None:
             if self.use_device == "cuda":
-                from fastprof.record.rocm import register_gpus
+                from fastprof.record.gpus import gpu_vendor
 
-                register_gpus()
+                gpu_vendor().register()
             reason = _missing(self.use_device)
             if reason:
                 device = self.use_device.upper()

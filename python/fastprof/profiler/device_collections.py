@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.observer import Observer
-from fastprof.record import rocm
-from fastprof.record.cuda import EVENTS, shares_cupti, torch_profiler_records
+from fastprof.record.gpus import gpu_vendor
 
 if TYPE_CHECKING:
     from fastprof.record.devices import Device, PythonDevice
@@ -50,9 +49,10 @@ class DeviceCollections(Observer):
         """
         if "CUDA" not in self._types or self._warm is not None:
             return
-        rocm.register_gpus()
+        vendor = gpu_vendor()
+        vendor.register()
         with contextlib.suppress(errors.UnavailableError):
-            self._warm = _cuda_collection(self._types["CUDA"])
+            self._warm = vendor.collect(self._types["CUDA"])
 
     def _cool_down(self) -> None:
         warm, self._warm = self._warm, None
@@ -67,7 +67,7 @@ class DeviceCollections(Observer):
                 if device is not None:
                     self._open[name] = PythonCollection(device, types)
                 elif name == "CUDA":
-                    self._open[name] = _cuda_collection(types)
+                    self._open[name] = gpu_vendor().collect(types)
                 else:
                     self._open[name] = _core.DeviceCollection(name, list(types))
             except errors.UnavailableError as error:
@@ -87,7 +87,7 @@ class DeviceCollections(Observer):
         """Time ranges by events of CUDA or HIP if kernels cannot be recorded; return the reason to report."""
         if name != "CUDA":
             return problem
-        events = rocm.EVENTS if rocm.is_rocm() else EVENTS
+        events = gpu_vendor().events
         try:
             self._open[events] = _core.DeviceCollection(events, list(types))
         except errors.UnavailableError:
@@ -213,25 +213,10 @@ class PythonCollection:
         self.abandon()
 
 
-def _cuda_collection(types: tuple[str, ...]) -> _core.DeviceCollection:
-    """Begin to collect by CUPTI, or by rocprofiler-sdk on AMD's GPUs.
-
-    errors.UnavailableError if CUPTI's other client is recording, or the tool refuses.
-    """
-    if rocm.is_rocm():
-        return _core.DeviceCollection(rocm.BACKEND, list(types))
-    if torch_profiler_records():
-        raise errors.UnavailableError(
-            "work on CUDA devices cannot be collected: torch.profiler is recording in this process, and CUPTI delivers"
-            " to one of the two. End that profile before this one begins"
-        )
-    return _core.DeviceCollection("CUDA", list(types), shares_cupti())
-
-
 def _python_device(name: str) -> Device | None:
     """Return the Python device of this name; None for a native backend. Registers CUDA and installed plug-ins."""
     if name == "CUDA":
-        rocm.register_gpus()  # nothing else registers them in a followed process
+        gpu_vendor().register()  # nothing else registers them in a followed process
         return None
     from fastprof.record.devices import find
 

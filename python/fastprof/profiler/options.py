@@ -21,11 +21,9 @@ from fastprof.record.activities import (
     ProfilerActivity,
     as_activity,
     category_mask,
-    cuda_types,
     parse_activities,
-    plugin_types,
 )
-from fastprof.record.availability import missing_reason, supported_activities
+from fastprof.record.availability import device_kinds, missing_reason, supported_activities
 
 __all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "report_missing"]
 
@@ -37,9 +35,6 @@ OVERFLOW_POLICIES = {
 
 # The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
-
-# Activities that device plug-ins record.
-_PLUGIN_ACTIVITIES = frozenset(ProfilerActivity) - {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 _warned: set[str] = set()
 
@@ -174,8 +169,6 @@ def make_options(
         raise errors.ValueError(
             "native=True adds C++ frames to Python stacks, which are not recorded. Pass with_stack=True, too."
         )
-    if native and (reason := _core.native_frames_missing()):
-        native, missing["native"] = False, f"native: {reason}"
     trace_only = bool(config.get("trace_only"))
     if trace_only and with_stack:
         trace_only = False
@@ -244,26 +237,17 @@ def make_options(
         categories &= ~Category.TASK
     device_types: dict[str, tuple[str, ...]] = {}
     if ProfilerActivity.CUDA in kept:
-        sync = bool(config.get("enable_cuda_sync_events"))
-        device_types["CUDA"] = cuda_types(
-            asked[ProfilerActivity.CUDA], sync=sync, memory=profile_memory
-        )
-        categories |= Category.RUNTIME | Category.DEVICE
         missing.pop("enable_cuda_sync_events", None)
-        use_device = "cuda" if use_device is None else use_device
-    for activity in sorted(kept & _PLUGIN_ACTIVITIES, key=lambda a: a.value):
-        from fastprof.record.devices import registered
-
-        for plugin in registered():
-            if plugin.activity is activity and plugin.problem() is None:
-                device_types[plugin.name] = plugin_types(activity, asked[activity])
-                categories |= Category.RUNTIME | Category.DEVICE
-                if use_device is None or _device_name(use_device) == activity.name.lower():
-                    use_device = plugin.name
-    if ProfilerActivity.MPS in kept:
-        device_types["MPS"] = ()  # a command buffer is one row, whatever it contains
-        categories |= Category.RUNTIME | Category.DEVICE
-        use_device = "mps" if use_device is None else use_device
+    waits = bool(config.get("enable_cuda_sync_events"))
+    for activity in sorted(kept, key=lambda a: (a is not ProfilerActivity.CUDA, a.value)):
+        kinds = tuple(device_kinds(activity))
+        for kind in kinds:
+            if len(kinds) > 1 and kind.problem() is not None:  # another one can be recorded
+                continue
+            device_types[kind.name] = kind.types(asked[activity], waits, profile_memory)
+            categories |= Category.RUNTIME | Category.DEVICE
+            if use_device is None or _device_name(use_device) == activity.name.lower():
+                use_device = kind.device
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and _activity_of(device) not in kept:
         device = None

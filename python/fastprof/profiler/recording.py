@@ -18,8 +18,7 @@ from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.recovery import process_facts, program_name
-from fastprof.record import rocm
-from fastprof.record.cuda import cuda_members
+from fastprof.record.gpus import gpu_vendor
 from fastprof.record.shard_folder import FOLDER_FACT
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ class Recording:
             result = self._with_parameters(Result(capture, self._options, metadata, pauses))
             result.distributed = distributed_info() or self._distributed
             if "CUDA" in self._options.device_types:
-                result.device_members = rocm.rocm_members() if rocm.is_rocm() else cuda_members()
+                result.device_members = gpu_vendor().members()
             self._result = result
         if self._children is not None:
             self._children.close()

@@ -111,7 +111,7 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
 
 
 def cuda_types(
-    types: tuple[str, ...] | None, *, sync: bool = False, memory: bool = False
+    types: tuple[str, ...] | None, sync: bool = False, memory: bool = False
 ) -> tuple[str, ...]:
     """Return the activity types, as in traces, of type names of the CUDA group (None: all).
 

@@ -10,9 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from fastprof import _core
+from fastprof.base import errors
 
 __all__ = [
     "EVENTS",
+    "collect_cuda",
     "cuda_members",
     "cuda_problem",
     "cupti_candidates",
@@ -94,6 +96,16 @@ def shares_cupti() -> bool:
     torch = sys.modules.get("torch")
     version = getattr(getattr(torch, "version", None), "cuda", None)
     return version is not None and not torch_profiler_records()
+
+
+def collect_cuda(types: tuple[str, ...]) -> _core.DeviceCollection:
+    """Begin to collect by CUPTI; errors.UnavailableError if its other client is recording, or it refuses."""
+    if torch_profiler_records():
+        raise errors.UnavailableError(
+            "work on CUDA devices cannot be collected: torch.profiler is recording in this process, and CUPTI delivers"
+            " to one of the two. End that profile before this one begins"
+        )
+    return _core.DeviceCollection("CUDA", list(types), shares_cupti())
 
 
 def load_cupti() -> None:

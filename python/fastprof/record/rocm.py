@@ -10,14 +10,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from fastprof import _core
-from fastprof.record.cuda import may_have_cuda, register_cuda
+from fastprof.record.cuda import may_have_cuda
 
 __all__ = [
     "BACKEND",
     "EVENTS",
+    "collect_rocm",
     "has_amd_driver",
     "is_rocm",
-    "register_gpus",
     "register_rocm",
     "rocm_members",
     "rocm_problem",
@@ -92,12 +92,9 @@ def register_rocm() -> None:
     )
 
 
-def register_gpus() -> None:
-    """Register the backends of the GPUs that the activity CUDA means here. Loads no library. Any thread."""
-    if is_rocm():
-        register_rocm()
-    else:
-        register_cuda()
+def collect_rocm(types: tuple[str, ...]) -> _core.DeviceCollection:
+    """Begin to collect by rocprofiler-sdk; errors.UnavailableError if it refuses."""
+    return _core.DeviceCollection(BACKEND, list(types))
 
 
 def _names_library() -> bool:

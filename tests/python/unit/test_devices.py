@@ -285,7 +285,7 @@ def test_nested_threads_steps_and_copies(npu: Npu) -> None:
     inner.stop()
     assert (count(outer), count(inner)) == (200, 201)
     collections = DeviceCollections({"pynpu": ("kernel",)}, lambda name, why: None)
-    collections.begin()
+    collections.prepare()
     del collections  # as a recording that is dropped while it runs
     gc.collect()
     assert npu.abandoned == 1
