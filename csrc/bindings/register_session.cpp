@@ -19,7 +19,6 @@
 #include "bindings/register.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
-#include "fastprof/recorder/state/abi_minor.hpp"
 
 namespace py = pybind11;
 
@@ -266,15 +265,6 @@ void register_session(py::module_& module) {
       [](const std::vector<std::string>& names) { return probe_counters(names).reason; },
       py::arg("names"),
       "Return why these perf counters cannot be read together on this thread; empty if they can.");
-  module.def(
-      "native_frames_missing",
-      [] {
-        return leader_has(state(), 4)
-                   ? std::string()
-                   : "an annotated library that was loaded first, and holds the process's recorder,"
-                     " was built with an older fastprof: build it again, or import fastprof first";
-      },
-      "Return why sessions cannot record native frames in stacks here; empty if they can.");
   module.def(
       "now_ns", [] { return platform::monotonic_ns() + state()->unix_offset_ns; },
       "Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first "

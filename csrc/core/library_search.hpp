@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,39 @@ bool load_library(const LibrarySearch& search, const std::function<std::string(v
 // Returns the path of the file that contains a function; `otherwise` if the loader does not report
 // it.
 std::string path_of_function(void* function, const std::string& otherwise);
+
+// A library that is loaded at most once, and never unloaded. Allocate it and leave it allocated:
+// callbacks may come while the process exits. Library has a member `path`, which is empty until it
+// is usable.
+template <class Library>
+class LoadedOnce {
+ public:
+  // search: returns the LibrarySearch. bind: as for load_library(), with the Library. finish: sets
+  // `path`; returns why the library cannot be used, or an empty text. Returns null and sets
+  // `problem` if there is no usable library. Any thread.
+  template <class Search, class Bind, class Finish>
+  Library* get(const Search& search, const Bind& bind, const Finish& finish, std::string& problem) {
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (!tried_) {
+      Library library;
+      const auto bind_all = [&](void* handle) { return bind(handle, library); };
+      if (load_library(search(), bind_all, problem_)) {
+        problem_ = finish(library);
+        if (problem_.empty()) library_ = library;
+      }
+      tried_ = true;
+    }
+    if (!library_.path.empty()) return &library_;
+    problem = problem_;
+    return nullptr;
+  }
+
+ private:
+  std::mutex lock_;
+  bool tried_ = false;
+  std::string problem_;
+  Library library_;
+};
 
 }  // namespace devices
 FASTPROF_NAMESPACE_END

@@ -91,7 +91,6 @@ __all__: list[str] = [
     "metal_tables",
     "metal_wait_for_pending",
     "missing_causes",
-    "native_frames_missing",
     "native_numbers",
     "nested_codes",
     "note_running_task",
@@ -1530,12 +1529,6 @@ def metal_wait_for_pending(timeout_s: typing.SupportsFloat | typing.SupportsInde
 def missing_causes() -> dict[str, bool]:
     """
     Return for each drop cause whether its events are missing (True) or incomplete.
-    """
-
-
-def native_frames_missing() -> str:
-    """
-    Return why sessions cannot record native frames in stacks here; empty if they can.
     """
 
 

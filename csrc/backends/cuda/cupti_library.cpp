@@ -92,41 +92,32 @@ std::string CuptiLibrary::versions() const {
 }
 
 const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::string& problem) {
-  struct Loaded {
-    std::mutex lock;
-    bool tried = false;
-    std::string problem;
-    CuptiLibrary library;
-  };
-  static Loaded* const only = new Loaded;  // callbacks may come while the process exits
-  const std::lock_guard<std::mutex> hold(only->lock);
-  if (!only->tried) {
-    const devices::LibrarySearch search{
-        devices::kCuptiVariable,
-        {std::begin(devices::kCuptiSonames), std::end(devices::kCuptiSonames)},
-        candidates,
-        {"CUDA_HOME", "CUDA_PATH"},
-        {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so"},
-        "libcupti",
-        "CUDA",
-        "the package nvidia-cuda-cupti of your CUDA version"};
-    CuptiLibrary library;
-    const auto bind_all = [&library](void* handle) { return bind(handle, library); };
-    if (devices::load_library(search, bind_all, only->problem)) {
-      library.path =
-          devices::path_of_function(reinterpret_cast<void*>(library.get_version), "libcupti");
-      library.get_version(&library.version);
-      only->library = library;
-      only->problem.clear();
-    }
-    only->tried = true;
-  }
-  if (only->library.path.empty()) {
-    problem = only->problem;
-    return nullptr;
-  }
-  find_driver(only->library);
-  return &only->library;
+  static auto* const only = new devices::LoadedOnce<CuptiLibrary>;
+  CuptiLibrary* const library = only->get(
+      [&] {
+        return devices::LibrarySearch{
+            devices::kCuptiVariable,
+            {std::begin(devices::kCuptiSonames), std::end(devices::kCuptiSonames)},
+            candidates,
+            {"CUDA_HOME", "CUDA_PATH"},
+            {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so"},
+            "libcupti",
+            "CUDA",
+            "the package nvidia-cuda-cupti of your CUDA version"};
+      },
+      bind,
+      [](CuptiLibrary& loaded) {
+        loaded.path =
+            devices::path_of_function(reinterpret_cast<void*>(loaded.get_version), "libcupti");
+        loaded.get_version(&loaded.version);
+        return std::string();
+      },
+      problem);
+  if (library == nullptr) return nullptr;
+  static auto* const driver_lock = new std::mutex;
+  const std::lock_guard<std::mutex> hold(*driver_lock);
+  find_driver(*library);  // each time: the driver may have been loaded since
+  return library;
 }
 
 }  // namespace cupti

@@ -17,14 +17,6 @@ namespace {
 
 using devices::find_function;
 
-// Result of the first attempt to load a vendor's runtime.
-struct Known {
-  std::mutex lock;
-  bool tried = false;
-  std::string problem;
-  EventRuntime runtime;
-};
-
 // c10::cuda::CUDAStream: 16 bytes that a function returns in two registers (a test asks
 // PyTorch's headers: tests/doubles/cuda/torch_stream_check.cpp). PyTorch for HIP is compiled from
 // the same source, up to PyTorch 2.10 with these names changed to c10::hip::HIPStream.
@@ -137,25 +129,22 @@ int EventRuntime::usable_devices(std::string& problem) const {
 
 const EventRuntime* load_runtime(const RuntimeVendor& vendor,
                                  const std::vector<std::string>& candidates, std::string& problem) {
-  Known& known = of_vendor<Known>(vendor);
-  const std::lock_guard<std::mutex> hold(known.lock);
-  if (!known.tried) {
-    const devices::LibrarySearch search{vendor.variable, vendor.sonames,       candidates,
-                                        vendor.toolkit,  vendor.below_toolkit, vendor.library,
-                                        vendor.device,   vendor.install};
-    EventRuntime runtime;
-    runtime.vendor = &vendor;
-    if (devices::load_library(
-            search, [&runtime](void* handle) { return bind(handle, runtime); }, known.problem)) {
-      runtime.path =
-          devices::path_of_function(reinterpret_cast<void*>(runtime.event_record), vendor.library);
-      known.runtime = runtime;
-    }
-    known.tried = true;
-  }
-  if (!known.runtime.path.empty()) return &known.runtime;
-  problem = known.problem;
-  return nullptr;
+  return of_vendor<devices::LoadedOnce<EventRuntime>>(vendor).get(
+      [&] {
+        return devices::LibrarySearch{vendor.variable, vendor.sonames,       candidates,
+                                      vendor.toolkit,  vendor.below_toolkit, vendor.library,
+                                      vendor.device,   vendor.install};
+      },
+      [&vendor](void* handle, EventRuntime& runtime) {
+        runtime.vendor = &vendor;
+        return bind(handle, runtime);
+      },
+      [&vendor](EventRuntime& runtime) {
+        runtime.path = devices::path_of_function(reinterpret_cast<void*>(runtime.event_record),
+                                                 vendor.library);
+        return std::string();
+      },
+      problem);
 }
 
 Stream current_stream(const RuntimeVendor& vendor, int device) {

@@ -4,8 +4,6 @@
 
 #include <dlfcn.h>
 
-#include <mutex>
-
 #include "core/library_search.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -62,35 +60,25 @@ std::string RocprofilerLibrary::text_of(Status code) const {
 
 const RocprofilerLibrary* load_rocprofiler(const std::vector<std::string>& candidates,
                                            std::string& problem) {
-  struct Loaded {
-    std::mutex lock;
-    bool tried = false;
-    std::string problem;
-    RocprofilerLibrary library;
-  };
-  static Loaded* const only = new Loaded;  // callbacks may come while the process exits
-  const std::lock_guard<std::mutex> hold(only->lock);
-  if (!only->tried) {
-    const devices::LibrarySearch search{"FASTPROF_ROCPROFILER_LIBRARY",
-                                        {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so"},
-                                        candidates,
-                                        {"ROCM_PATH", "ROCM_HOME"},
-                                        {"/lib/librocprofiler-sdk.so"},
-                                        "librocprofiler-sdk",
-                                        "ROCm",
-                                        "rocprofiler-sdk of ROCm 7"};
-    RocprofilerLibrary library;
-    const auto bind_all = [&library](void* handle) { return bind(handle, library); };
-    if (devices::load_library(search, bind_all, only->problem)) {
-      only->problem = fault_of(library);
-      library.path = devices::path_of_function(reinterpret_cast<void*>(library.get_version),
-                                               "librocprofiler-sdk");
-      if (only->problem.empty()) only->library = library;
-    }
-    only->tried = true;
-  }
-  problem = only->problem;
-  return only->library.path.empty() ? nullptr : &only->library;
+  static auto* const only = new devices::LoadedOnce<RocprofilerLibrary>;
+  return only->get(
+      [&] {
+        return devices::LibrarySearch{"FASTPROF_ROCPROFILER_LIBRARY",
+                                      {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so"},
+                                      candidates,
+                                      {"ROCM_PATH", "ROCM_HOME"},
+                                      {"/lib/librocprofiler-sdk.so"},
+                                      "librocprofiler-sdk",
+                                      "ROCm",
+                                      "rocprofiler-sdk of ROCm 7"};
+      },
+      bind,
+      [](RocprofilerLibrary& loaded) {
+        loaded.path = devices::path_of_function(reinterpret_cast<void*>(loaded.get_version),
+                                                "librocprofiler-sdk");
+        return fault_of(loaded);
+      },
+      problem);
 }
 
 bool hip_has_started() {

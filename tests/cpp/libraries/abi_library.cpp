@@ -18,7 +18,7 @@ EXPORT void work(int count) {
   for (int i = 0; i < count; ++i) {
     FASTPROF_RANGE_DYNAMIC(std::string(NAME));
     FASTPROF_RECORD_FUNCTION(NAME " function", fp::sequence_number(40 + i));
-#if FASTPROF_ABI_MINOR > 4
+#if FASTPROF_ABI_MINOR > 0
     fp::State* s = fp::state();
     if (fp::wanted(s, fp::thread_block(), later_site.mask)) {
       const uint64_t words[] = {uint64_t{1} << 16 | 1000, 42};  // a detail block of a kind to come

@@ -16,7 +16,7 @@
 #define FASTPROF_ABI_MAJOR 2
 #endif
 #ifndef FASTPROF_ABI_MINOR
-#define FASTPROF_ABI_MINOR 4
+#define FASTPROF_ABI_MINOR 0
 #endif
 
 #if !defined(__linux__) && !defined(__APPLE__)

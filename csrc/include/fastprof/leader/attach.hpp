@@ -65,17 +65,12 @@ inline void leader_thread_exit(void* argument) noexcept {
 
 // The table that State::functions of a leader points to.
 inline constexpr RecorderFunctions leader_functions = {
-    &leader_reserve_slow,   &leader_track,         &leader_intern_site,      &leader_intern_string,
-    &leader_unload_code,    &leader_primitives,    &leader_dispatch_begin,   &leader_dispatch_end,
-    &leader_detail_begin,   &leader_detail_end,    &leader_session_site,     &leader_session_string,
-    &leader_begin_function,
-#if FASTPROF_ABI_MINOR >= 2  // tests build older minors
-    &leader_signal_track,   &FunctionCalls::open,  &FunctionCalls::activate, &FunctionCalls::begin,
-    &FunctionCalls::end,    &FunctionCalls::close, &leader_report_memory,
-#endif
-#if FASTPROF_ABI_MINOR >= 3
+    &leader_reserve_slow,   &leader_track,        &leader_intern_site,    &leader_intern_string,
+    &leader_unload_code,    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end,
+    &leader_detail_begin,   &leader_detail_end,   &leader_session_site,   &leader_session_string,
+    &leader_begin_function, &leader_signal_track, &FunctionCalls::open,   &FunctionCalls::activate,
+    &FunctionCalls::begin,  &FunctionCalls::end,  &FunctionCalls::close,  &leader_report_memory,
     &leader_module_loaded,  &set_track_name,
-#endif
 };
 
 // Handlers for pthread_atfork. Lock order: the primitives' lock before the recorder's.

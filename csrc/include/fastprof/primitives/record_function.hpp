@@ -299,7 +299,7 @@ class RecordFunction {
   // None of these functions throws.
   void activate(RecordScope scope, uint32_t category) noexcept {
     State* s = state();
-    if (leader_has(s, 2)) s->functions->activate_function(s, this, scope, category);
+    s->functions->activate_function(s, this, scope, category);
   }
   FASTPROF_COLD inline void copy_name(FunctionName name) noexcept;
   // End callbacks may read the name after a session name was reclaimed, so such a name is copied.

@@ -23,16 +23,15 @@ constexpr Device device_of_word(uint32_t word) noexcept {
 }
 
 // Reports to the profiler in the calling thread's debug info, if any. Returns early for threads
-// without debug info (most), and does nothing if the leader is too old to provide report_memory.
+// without debug info (most).
 inline void report_to_profiler(void* ptr, int64_t bytes, uint64_t total_allocated_bytes,
                                uint64_t total_reserved_bytes, Device device,
                                bool out_of_memory) noexcept {
   const ThreadPrimitivesHead* primitives = head_of(existing_thread_primitives());
   if (FASTPROF_LIKELY(primitives == nullptr || primitives->debug_info == nullptr)) return;
   State* s = state();
-  if (leader_has(s, 2))
-    s->functions->report_memory(s, ptr, bytes, total_allocated_bytes, total_reserved_bytes,
-                                device_word(device), out_of_memory);
+  s->functions->report_memory(s, ptr, bytes, total_allocated_bytes, total_reserved_bytes,
+                              device_word(device), out_of_memory);
 }
 
 // For allocators: reports an allocation (alloc_size_bytes > 0) or a free (< 0). ptr: the block; the

@@ -49,7 +49,7 @@ class ScopedRecordFunction {
   FASTPROF_ALWAYS_INLINE static RecordFunction* open(RecordFunctionStorage& storage,
                                                      const Site& site) noexcept {
     State* s = state();
-    return leader_has(s, 2) ? s->functions->open_function(s, storage.bytes, &site) : nullptr;
+    return s->functions->open_function(s, storage.bytes, &site);
   }
   FASTPROF_NOINLINE static RecordFunction* activate(RecordFunctionStorage& storage,
                                                     const Site& site) noexcept {

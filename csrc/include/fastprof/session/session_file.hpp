@@ -14,7 +14,6 @@
 #include "fastprof/base/error.hpp"
 #include "fastprof/recorder/names/file_names.hpp"
 #include "fastprof/recorder/names/module_sites.hpp"
-#include "fastprof/recorder/state/abi_minor.hpp"
 #include "fastprof/recorder/store/move_threads.hpp"
 #include "fastprof/recorder/store/open_backing_file.hpp"
 #include "fastprof/session/backing_report.hpp"
@@ -79,15 +78,11 @@ inline void add_file_metadata(BackingFile* file, const std::string& text) noexce
 
 // Makes the file and brings it into force; the caller's session becomes its owner when it has a
 // slot. Throws IoError if the file cannot be made, StateError if another session's is in force,
-// UnavailableError if the process's recorder is too old, std::bad_alloc with nothing changed. A
+// std::bad_alloc with nothing changed. A
 // file system without room is no error: the report says so, and the session goes on in anonymous
 // memory.
 inline BackingReport bring_file_into_force(State* s, const FileRequest& request) {
   BackingReport report;
-  if (!leader_has(s, 3))
-    raise<UnavailableError>(
-        "this process's recorder was built with an older fastprof, which has no backing files: "
-        "rebuild the library that is loaded first");
   if (file_in_force(s)) raise_file_in_use();
   std::vector<std::string> metadata;  // made first: once the file is in force, nothing may throw
   for (const auto& [key, value] : request.metadata) metadata.push_back(metadata_text(key, value));

@@ -20,7 +20,8 @@ class signal_scope {
     Track* track = block->track;
     if (track == nullptr || (block->flags & thread_flag::busy) != 0 || track->block == nullptr)
       return;
-    Track* signal = track->signal != nullptr ? track->signal : make_signal_track(s, block, track);
+    Track* signal =
+        track->signal != nullptr ? track->signal : s->functions->signal_track(s, block, track);
     if (signal == nullptr) return;
     interrupted_ = track;
     limit_ = block->limit;
@@ -59,11 +60,6 @@ class signal_scope {
   signal_scope& operator=(const signal_scope&) = delete;
 
  private:
-  // Null, so that the handler is unguarded, if the leader is older than minor 2.
-  static Track* make_signal_track(State* s, ThreadBlock* block, Track* of) noexcept {
-    return leader_has(s, 2) ? s->functions->signal_track(s, block, of) : nullptr;
-  }
-
   Track* interrupted_ = nullptr;
   uintptr_t limit_ = 0;
 };

@@ -6,7 +6,6 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/process/masks.hpp"
-#include "fastprof/recorder/state/abi_minor.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -30,13 +29,12 @@ inline ThreadPrimitives* thread_primitives() noexcept {
   return s->functions != nullptr ? s->functions->primitives(s, block) : nullptr;
 }
 
-// Sets the calling thread's name in all captures from now on; `name` is cut at 63 bytes. Does
-// nothing under a leader older than ABI minor 3. Any thread.
+// Sets the calling thread's name in all captures from now on; `name` is cut at 63 bytes. Any
+// thread.
 inline void set_thread_name(std::string_view name) noexcept {
   State* s = state();
   Track* track = current_track();
-  if (track != nullptr && leader_has(s, 3))
-    s->functions->name_track(s, track, name.data(), name.size());
+  if (track != nullptr) s->functions->name_track(s, track, name.data(), name.size());
 }
 
 FASTPROF_NAMESPACE_END

@@ -64,7 +64,7 @@ FASTPROF_COLD inline void join(State* leader, const discovery::Found& found) noe
   }
   if (provides) pin_object(found.self_path);  // without the lock: dlopen takes the loader's
   store_release(&g_recorder.state, leader);
-  if (leader_has(leader, 3)) leader->functions->module_loaded(leader, &own_module);
+  leader->functions->module_loaded(leader, &own_module);
 }
 
 // The State that the libraries found already use, if we can follow it; else null.

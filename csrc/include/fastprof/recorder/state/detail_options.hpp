@@ -41,7 +41,7 @@ struct DetailOptions {
   uint32_t max_frames;     // return addresses kept, innermost first; at most kMaxCppFrames
   StackMethod stack_method;
   bool cpp_stack;     // false: no native stack
-  bool joined_stack;  // the stack that State::joined_stack gives; since abi_minor 4
+  bool joined_stack;  // the stack that State::joined_stack gives
   uint8_t reserved[5];
 };
 static_assert(std::is_trivially_copyable<DetailOptions>::value &&

@@ -87,7 +87,7 @@ struct Track {
   uint32_t name_length;
   uint32_t reserved1;
   char name[64];  // set by set_thread_name or read from the kernel at registration
-  // -- since abi_minor 4: the task that its thread runs, see task_switch.hpp (own thread). The site
+  // The task that its thread runs, see task_switch.hpp (own thread). The site
   // is valid while State::name_epoch equals task_epoch; null before the thread's first task.
   uint64_t task_word;
   const Site* task_site;
@@ -115,9 +115,8 @@ struct SessionSlot {
   uint64_t max_chunks;
   uint64_t pinned_chunks;  // written under State::lock; the spill thread reads it without (relaxed)
   uint64_t dropped[kMaxDropCauses];  // relaxed atomics
-  // -- since abi_minor 3
   uint64_t* dropped_in_file;  // copy of `dropped` in the backing file, null without (relaxed)
-  // -- since abi_minor 4: the time (ticks) since which the task switches of all threads have been
+  // The time (ticks) since which the task switches of all threads have been
   // recorded without a gap; at the latest this session's start. Earlier switches may be missing. 0:
   // unknown.
   uint64_t tasks_since;
@@ -184,12 +183,10 @@ struct RecorderFunctions {
   // records need it. The caller holds a NameUse.
   const Site* (*session_site)(State*, const Site* like, const char* name, size_t length);
   const char* (*session_string)(State*, const char* text, size_t length);
-  // -- since abi_minor 1
   // Begins a range of `site` with the FunctionDetails (primitives/function_details.hpp) of a
   // RecordFunction. Returns the slot, or null if nothing is recorded. *begin: the value for
   // OpenRange::begin.
   Slot* (*begin_function)(State*, const Site* site, const void* details, uint64_t* begin);
-  // -- since abi_minor 2
   // Makes the signal handlers' track of the thread that owns `block`; null if the arena is
   // exhausted.
   Track* (*signal_track)(State*, ThreadBlock*, Track* interrupted);
@@ -205,7 +202,6 @@ struct RecorderFunctions {
   // thread's PROFILER_STATE slot, if there is one.
   void (*report_memory)(State*, void* ptr, int64_t bytes, uint64_t total_allocated_bytes,
                         uint64_t total_reserved_bytes, uint32_t device, bool out_of_memory);
-  // -- since abi_minor 3
   // Copies the sites of a library that has joined into the backing file, if there is one.
   void (*module_loaded)(State*, const Module*);
   // Names a thread's track, also in the backing file.
@@ -253,7 +249,7 @@ struct State {
   uint64_t local_bits = 0;    // live sessions that are thread-local
   uint32_t extra_mask = 0;    // mask bits set by set_mask_bit
   uint32_t next_track_id = 0;
-  uint32_t tls_forced_dynamic = 0;  // FASTPROF_TLS=dynamic, since abi_minor 2
+  uint32_t tls_forced_dynamic = 0;  // FASTPROF_TLS=dynamic
   uint32_t fork_count = 0;          // incremented in each child
   uint32_t tls_static = 0;          // 1: tls_offset is valid, in all threads (lock)
   uint32_t recorded_once =
@@ -294,14 +290,11 @@ struct State {
   uint64_t simulated_counter_hz = 0;  // FASTPROF_CLOCK=<Hz>: slow_ticks rounds down to its steps
   uint32_t spill_requests = 0;        // futex word: wakes the spill threads (release)
   uint32_t spill_progress = 0;        // futex word: room was made, or a pass ended (release)
-  // -- since abi_minor 2
   // Set by a library that found no leader: makes it use `leader`. A leader that is loaded later
   // calls it under the loader's lock.
   void (*join)(State* leader) = nullptr;
-  // -- since abi_minor 3
   // The file that the slabs lie in while a session wants one; null before the first such session.
   BackingFile* backing_file = nullptr;
-  // -- since abi_minor 4
   // Gives the id of the calling thread's stack of Python and native frames, for a block of type
   // python_stack; 0: none. `caller`: see capture_cpp_stack(). Set by the Python layer (release).
   uint64_t (*joined_stack)(const void* caller) = nullptr;
