@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.profiler.lifecycle import closed, opened
+from fastprof.profiler.open_profiles import closed, opened
 from fastprof.profiler.options import Options
 from fastprof.profiler.recording import Recording
 from fastprof.record.shard_folder import ShardFolder, activities_of
@@ -108,5 +108,5 @@ class ChildRecording:
         closed(self)
 
     def stop(self) -> None:
-        """Call end(); lifecycle.py calls this at the interpreter's exit."""
+        """Call end(); open_profiles.py calls this at the interpreter's exit."""
         self.end()

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 from fastprof import _core
-from fastprof.profiler import child
+from fastprof.profiler import followed_process
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.shards import join_sentences, merge_processes, process_of, read_shards
 from fastprof.record.shard_folder import ShardFolder
@@ -30,7 +30,7 @@ class FollowedChildren:
 
     def start(self) -> None:
         """Follow the processes that start from now on. If that is impossible, the reason is added to `missing`."""
-        if child.is_followed():
+        if followed_process.is_followed():
             report_missing(
                 self._options,
                 "follow_children",
@@ -40,7 +40,9 @@ class FollowedChildren:
             return
         links = random.SystemRandom().randrange(1 << 15)
         try:
-            folder = ShardFolder.make({**child.options_for_children(self._options), "links": links})
+            folder = ShardFolder.make(
+                {**followed_process.options_for_children(self._options), "links": links}
+            )
         except OSError as error:
             report_missing(
                 self._options,
@@ -52,8 +54,8 @@ class FollowedChildren:
         self._folder = folder
         # Also when this object is dropped without close(), and at exit.
         self._remove = weakref.finalize(self, _close, folder, os.getpid())
-        child.follow_children(folder, self._options, links)
-        if earlier := child.earlier_children():
+        followed_process.follow_children(folder, self._options, links)
+        if earlier := followed_process.earlier_children():
             names = ", ".join(earlier[:5]) + (", ..." if len(earlier) > 5 else "")
             self._report(
                 [
@@ -104,7 +106,7 @@ class FollowedChildren:
     def _await_devices(self, folder: ShardFolder) -> None:
         if not self._options.device_types or not folder.unfinished():
             return
-        child.stop_following()
+        followed_process.stop_following()
         until = time.monotonic() + _MAX_DEVICE_WAIT_S
         while waiting := folder.unfinished():
             if time.monotonic() > until:
@@ -130,5 +132,5 @@ class FollowedChildren:
 
 def _close(folder: ShardFolder, pid: int) -> None:
     if os.getpid() == pid:
-        child.stop_following()
+        followed_process.stop_following()
         folder.remove()

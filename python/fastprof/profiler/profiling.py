@@ -16,7 +16,7 @@ from fastprof._core import record_function
 from fastprof.adapters.torch.tracers import install, register_profile
 from fastprof.base import errors
 from fastprof.compat.execution_trace import observer_of_environment
-from fastprof.profiler.life import ProfileLife
+from fastprof.profiler.lifecycle import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name
 from fastprof.profiler.options import Options, make_options
 from fastprof.profiler.results import ProfileResults

@@ -3,7 +3,7 @@
 
 A process that executes a program finds the folder in its environment: FASTPROF_FOLLOW is the path, and PYTHONPATH
 begins with a folder whose sitecustomize.py starts the recording. A forked process has it in memory
-(profiler/child.py). The arrow leads from the start of a process to its first event.
+(profiler/followed_process.py). The arrow leads from the start of a process to its first event.
 """
 
 from __future__ import annotations

@@ -319,7 +319,11 @@ def test_without_it_children_are_not_touched(folder: Path) -> None:
             code = "import sys; assert 'fastprof' not in sys.modules"
             subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
         prof.event_table.metadata["processes"] = []
-        report(prof, followed="FASTPROF_FOLLOW" in environment, loaded="fastprof.profiler.child" in sys.modules)
+        report(
+            prof,
+            followed="FASTPROF_FOLLOW" in environment,
+            loaded="fastprof.profiler.followed_process" in sys.modules,
+        )
         """,
     )
     assert not ranges(result, "child")

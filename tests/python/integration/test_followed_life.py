@@ -62,7 +62,7 @@ def test_a_child_that_goes_on_is_read_as_it_is_and_told(folder: Path) -> None:
         with fastprof.profile(follow_children=True) as prof:
             pid = os.fork()
             if pid == 0:
-                from fastprof.profiler import child
+                from fastprof.profiler import followed_process as child
                 record_function("goes on").__enter__()
                 os.write(ready[1], b"x")
                 os.read(go[0], 1)
@@ -313,7 +313,7 @@ def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> Non
         if pid == 0:
             with record_function("child"):
                 pass
-            from fastprof.profiler import child
+            from fastprof.profiler import followed_process as child
             deadline = time.monotonic() + 60
             while child._recording is not None and time.monotonic() < deadline:
                 time.sleep(0.001)

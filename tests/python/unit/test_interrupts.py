@@ -22,7 +22,7 @@ import fastprof
 from fastprof import ProfilerAction, _core
 from fastprof.adapters import import_watch
 from fastprof.adapters.torch import ops as torch_ops
-from fastprof.profiler import gc_events, lifecycle, recording
+from fastprof.profiler import gc_events, open_profiles, recording
 
 GC = fastprof._ExperimentalConfig(record_python_gc_info=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -56,7 +56,7 @@ def nothing_is_on(sessions: list[_core.Session]) -> bool:
         not any(session.running for session in sessions)
         and not torch_ops._live
         and torch_ops._watch is None
-        and not lifecycle._open
+        and not open_profiles._open
         and not gc_events._live
         and gc_events._collecting not in gc.callbacks
         and sys.getprofile() is None
@@ -246,7 +246,7 @@ def test_an_interrupt_inside_the_handler_is_not_followed_by_a_second_call() -> N
     with pytest.raises(KeyboardInterrupt), p, fastprof.record_function("work"):
         pass
     p.stop()
-    assert calls == [1] and names(p) == ["work"] and not lifecycle._open
+    assert calls == [1] and names(p) == ["work"] and not open_profiles._open
 
 
 def test_an_exception_in_stop_is_mended_by_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_real_interrupts(tmp_path: Path) -> None:
             except KeyboardInterrupt:
                 raise SystemExit("a second interrupt")
             thread.join()
-        print(kept, interrupted, fastprof.profiler.lifecycle._open)
+        print(kept, interrupted, fastprof.profiler.open_profiles._open)
         """)
     )
     done = subprocess.run(

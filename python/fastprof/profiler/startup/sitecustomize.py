@@ -15,7 +15,7 @@ def _record() -> None:
     if not folder or not os.path.exists(os.path.join(folder, "options.json")):
         return
     try:
-        from fastprof.profiler.child import record_executed
+        from fastprof.profiler.followed_process import record_executed
 
         record_executed(folder)
     except Exception as error:
