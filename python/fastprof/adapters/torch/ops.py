@@ -25,7 +25,6 @@ __all__ = [
     "after_fork_in_child",
     "await_torch",
     "forget_torch",
-    "loaded_torch",
     "op_trials",
 ]
 
@@ -39,12 +38,6 @@ _lock = threading.RLock()
 _live: list[Observation] = []
 _waiters: list[Waiter] = []
 _watch: TorchImport | None = None
-
-
-def loaded_torch() -> ModuleType | None:
-    """Return the module torch if the process has imported it completely, else None."""
-    module = sys.modules.get("torch")
-    return None if module is None or is_being_imported(module) else module
 
 
 class Waiter(Protocol):
