@@ -3,9 +3,9 @@
 
 The compiler is clang from the package ziglang, which has the headers of Darwin's C library and stubs of libSystem. It
 has no frameworks of Apple: we declare Foundation and Metal, and the symbols of their libraries (tests/doubles/metal).
-The headers of Python are this interpreter's. CMake is configured with CMAKE_SYSTEM_NAME=Darwin, so its branches for APPLE
-are used. Nothing is run. The build shows that everything compiles and links, and that the only symbols left to the
-loader are the interpreter's.
+The headers of Python are this interpreter's. CMake is configured with CMAKE_SYSTEM_NAME=Darwin, so its branches for
+APPLE are used. Nothing is run. The build shows that everything compiles and links, and that the only symbols left to
+the loader are the interpreter's.
 
     python tests/tools/darwin_build.py [--processor aarch64|x86_64] [--folder build/darwin] [--jobs 2]
 """
