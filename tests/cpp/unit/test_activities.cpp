@@ -5,7 +5,6 @@
 
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "fastprof/capture/merge_captures.hpp"
@@ -122,31 +121,6 @@ TEST(work_is_linked_to_the_innermost_range_of_its_call) {
   }
 }
 
-TEST(devices_of_two_kinds_may_use_the_same_numbers) {
-  FakeDevice device, other;
-  other.found.places[1].device_kind = "npu";
-  other.found.sites[0].name = "npu launch";
-  other.found.sites[1].name = "npu kernel";
-  fp::Session session;
-  session.start();
-  {
-    FASTPROF_RANGE("first");
-    device.launch(1);
-  }
-  {
-    FASTPROF_RANGE("second");
-    other.launch(1);
-  }
-  session.add_activities(std::move(device.found));
-  session.add_activities(std::move(other.found));
-  const fp::Capture& capture = session.stop();
-  CHECK(links(capture) ==
-        (std::vector<std::string>{"launch: -, first", "npu launch: -, second",
-                                  "kernel: launch, first", "npu kernel: npu launch, second"}));
-  CHECK_EQ(capture.device_links[0].correlation, 1u);
-  CHECK_EQ(capture.device_links[1].correlation, 2u);
-}
-
 TEST(what_began_outside_the_session_is_left_out) {
   FakeDevice device;
   device.launch(1, 50'000'000);  // launched before: its kernel runs in the session
@@ -170,18 +144,6 @@ TEST(what_began_outside_the_session_is_left_out) {
   CHECK(session.dropped_events(fp::DropCause::device) == 4);
   CHECK(without.capture().size() == 0);
   CHECK(session.dropped_events() == 4);
-}
-
-TEST(a_mask_without_devices_has_none) {
-  FakeDevice device;
-  fp::SessionOptions options;
-  options.categories = fp::category::user;
-  fp::Session session(options);
-  session.start();
-  device.launch(1);
-  { FASTPROF_RANGE("only"); }
-  session.add_activities(std::move(device.found));
-  CHECK(session.stop().size() == 1 && session.capture().device_links.empty());
 }
 
 TEST(calls_of_other_threads_are_not_in_a_thread_local_session) {
@@ -209,19 +171,6 @@ TEST(calls_of_other_threads_are_not_in_a_thread_local_session) {
   session.add_activities(std::move(here.found));
   CHECK(links(session.stop()) ==
         (std::vector<std::string>{"launch: -, mine", "kernel: launch, mine"}));
-}
-
-TEST(a_thread_without_ranges_gets_a_track) {
-  int64_t tid = 0;
-  std::thread([&tid] { tid = ::gettid(); }).join();
-  FakeDevice device(tid);
-  fp::Session session;
-  session.start();
-  device.launch(1);
-  session.add_activities(std::move(device.found));
-  const fp::Capture& capture = session.stop();
-  CHECK(capture.size() == 2 && capture.tracks[capture.track[0]].tid == tid);
-  CHECK(capture.tracks[capture.track[1]].name == "stream 7");
 }
 
 TEST(traces_have_arrows_and_ids) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activities with exact stamps become rows: which belong to a session, their tracks, arguments,
-// correlations and texts; and what check_activities() accepts at the limits.
+// Activities with exact stamps become rows: which belong to a session, their arguments,
+// correlations and texts.
 #include <unistd.h>
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "check.hpp"
 #include "drained_rows.hpp"
@@ -66,15 +64,6 @@ struct Fake {
   }
 };
 
-bool is_refused(const fp::Activities& given) {
-  try {
-    fp::check_activities(given);
-  } catch (const fp::ValueError&) {
-    return true;
-  }
-  return false;
-}
-
 uint64_t word_of_row(const fp::Capture& capture, size_t row, size_t word) {
   return capture.payload_words[capture.payload[row] + word];
 }
@@ -111,89 +100,6 @@ TEST(what_begins_in_the_session_belongs_to_it) {
                                "queue: work [1999, 2300) < 1",
                                "queue: work [2500, 2600) < 1",
                            }));
-}
-
-TEST(work_without_a_call_is_not_in_a_thread_local_session) {
-  Drained drained;
-  drained.snapshot.local = true;
-  drained.track(1);
-  drained.row("range", 1000, 1990);
-  Fake fake;
-  fake.add(kWork, kQueue, 1100, 1110);  // before, inside and behind
-  fake.add(kWork, kQueue, 500, 1500);
-  fake.add(kWork, kQueue, 2500, 2510);
-  fake.add(kCall, kOtherThread, 1200, 1210, 5);
-  fake.add(kWork, kQueue, 1300, 1310, 5);
-  fake.add(kCall, kThread, 1200, 1210, 6);
-  fake.add(kWork, kQueue, 1400, 1410, 6);
-  CHECK_EQ(lines(drained.assemble({fake.placed(20)})), (Lines{
-                                                           "t1: range [1000, 1990) < 1",
-                                                           "t1: call [1200, 1210) <range 1",
-                                                           "queue: work [1400, 1410) < 1",
-                                                       }));
-}
-
-TEST(categories_select_calls_and_work) {
-  for (const bool calls : {true, false}) {
-    Drained drained;
-    drained.snapshot.mask = calls ? fp::category::runtime : fp::category::device;
-    Fake fake;
-    fake.add(kCall, kThread, 1200, 1210, 6);
-    fake.add(kWork, kQueue, 1300, 1310, 6);
-    fake.add(kCall, kThread, 900, 910, 7);
-    fake.add(kWork, kQueue, 1400, 1410, 7);
-    CHECK_EQ(lines(drained.assemble({fake.placed(20)})),
-             calls ? (Lines{": call [1200, 1210) < 1"}) : (Lines{"queue: work [1300, 1310) < 1"}));
-  }
-}
-
-TEST(places_find_their_track_or_get_one) {
-  Drained drained;
-  drained.track(3);
-  drained.rows.tracks.back().info.tid = 101;  // an earlier thread with the same kernel id
-  drained.row("old", 1001, 1002);
-  drained.track(6);
-  drained.rows.tracks.back().info.tid = 101;
-  drained.row("new", 1001, 1500);
-  drained.track(4);
-  drained.rows.tracks.back().info.tid = 101;
-  drained.row("older", 1001, 1002);
-  Fake gpu, npu("npu", 1), more("npu", 2);
-  gpu.add(kCall, kThread, 1100, 1110);
-  gpu.add(kCall, kOtherThread, 1100, 1110);
-  gpu.add(kWork, kQueue, 1100, 1110);
-  npu.add(kWork, kQueue, 1100, 1110);
-  more.add(kWork, kQueue, 1100, 1110);
-  const fp::Capture capture =
-      drained.assemble({gpu.placed(20), npu.placed(30), more.placed(40), gpu.placed(50)});
-  CHECK_EQ(lines(capture), (Lines{
-                               "t3: old [1001, 1002) < 1",
-                               "t4: older [1001, 1002) < 1",
-                               "t6: new [1001, 1500) < 1",
-                               "t6: call [1100, 1110) <new 1",
-                               "t6: call [1100, 1110) <call 1",
-                               "other: call [1100, 1110) < 1",
-                               "other: call [1100, 1110) <call 1",
-                               "queue: work [1100, 1110) < 1",
-                               "queue: work [1100, 1110) < 1",
-                               "queuenpu: worknpu [1100, 1110) < 1",
-                               "queuenpu: worknpu [1100, 1110) < 1",
-                           }));
-  const std::vector<fp::TrackInfo>& tracks = capture.tracks;
-  CHECK_EQ(tracks.size(), 7);
-  CHECK_EQ(tracks[3].id, 21);
-  CHECK_EQ(tracks[3].tid, 999);
-  CHECK_EQ(tracks[3].pid, ::getpid());
-  CHECK_EQ(tracks[3].device_index, -1);
-  CHECK_EQ(tracks[4].id, 22);
-  CHECK_EQ(tracks[4].tid, 7);
-  CHECK_EQ(tracks[4].pid, 0);
-  CHECK_EQ(tracks[4].device_index, 0);
-  CHECK_EQ(tracks[5].id, 32);
-  CHECK_EQ(tracks[5].pid, 1001);  // the second kind of device, index 1
-  CHECK_EQ(tracks[5].device_kind, "npu");
-  CHECK_EQ(tracks[6].id, 42);
-  CHECK_EQ(tracks[6].pid, 1002);
 }
 
 TEST(arguments_texts_and_correlations) {
@@ -264,43 +170,4 @@ TEST(ranges_are_annotated_on_request) {
     CHECK_EQ(capture.size(), annotates ? 4 : 3);
     CHECK_EQ(capture.device_links.empty(), false);
   }
-}
-
-TEST(activities_at_the_limits) {
-  const auto refused = [](auto&& change) {
-    Fake fake;
-    fake.add(kCall, kThread, 1100, 1110, 1).text = 1;
-    fake.add(kWork, kQueue, 1120, 1130, 1);
-    change(fake.found);
-    return is_refused(fake.found);
-  };
-  constexpr uint64_t most = (uint64_t{1} << 63) - 1;
-  CHECK(!refused([](fp::Activities&) {}));
-  CHECK(!refused([](fp::Activities& a) { a.rows[0].begin = 1; }));
-  CHECK(!refused([](fp::Activities& a) { a.rows[0].begin = a.rows[0].end = most; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].begin = most + 1; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].end = most + 1; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].site = 3; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].place = 3; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].text = 2; }));
-  CHECK(!refused([](fp::Activities& a) { a.rows[0].words = 2; }));  // the last two of four words
-  CHECK(refused([](fp::Activities& a) { a.rows[0].words = 3; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[0].words = UINT64_MAX; }));
-  CHECK(refused([](fp::Activities& a) { a.words.resize(1); }));
-  CHECK(refused([](fp::Activities& a) { a.sites[kCall].arg_names.pop_back(); }));
-  CHECK(refused([](fp::Activities& a) { a.sites[kCall].arg_types[1] = fp::ArgType::string; }));
-  // A site and its place are of one category.
-  CHECK(refused([](fp::Activities& a) { a.rows[0].place = kQueue; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[1].place = kThread; }));
-  CHECK(refused([](fp::Activities& a) { a.sites[kWork].mask = fp::category::user; }));
-  CHECK(refused([](fp::Activities& a) { a.sites[kCall].kind = fp::EventKind::async_range; }));
-  CHECK(refused([](fp::Activities& a) { a.sites[kWork].kind = fp::EventKind::async_range; }));
-  // What a program reported is a range or an async range, on a thread.
-  CHECK(!refused([](fp::Activities& a) { a.rows[0].site = kAsync; }));
-  CHECK(refused([](fp::Activities& a) { a.rows[1].site = kAsync; }));
-  CHECK(!refused([](fp::Activities& a) { a.sites[kCall].mask = fp::category::user; }));
-  CHECK(refused([](fp::Activities& a) {
-    a.rows[0].site = kAsync;
-    a.sites[kAsync].kind = fp::EventKind::mark;
-  }));
 }

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -219,82 +218,6 @@ TEST(threads_that_recorded_before_move_into_the_file) {
 extern "C" void __sanitizer_purge_allocator();  // of <sanitizer/allocator_interface.h>
 #endif
 
-// Sessions with and without a file take turns; others run meanwhile. Nothing is lost, no memory,
-// descriptor or mapping stays.
-TEST(the_pool_goes_in_and_out) {
-  const auto count_lines = [] {
-#if FASTPROF_ASAN  // it keeps what is freed, up to 256 MB, so as to notice late uses
-    __sanitizer_purge_allocator();
-#endif
-    size_t lines = 0;
-    if (std::FILE* f = std::fopen("/proc/self/maps", "re")) {
-      for (int c; (c = std::fgetc(f)) != EOF;) lines += c == '\n';
-      std::fclose(f);
-    }
-    return lines;
-  };
-  const Folder folder;
-  size_t lines_before = 0;
-  uint64_t bytes_before = 0;
-  for (int round = 0; round < 60; ++round) {
-    fp::Session around, inside(backed(folder.file()));
-    around.start();
-    for (int i = 0; i < 3000; ++i) {
-      FASTPROF_RANGE("first");
-    }
-    inside.start();
-    for (int i = 0; i < 6000; ++i) {
-      FASTPROF_RANGE("second");
-    }
-    std::thread([] {
-      for (int i = 0; i < 3000; ++i) {
-        FASTPROF_RANGE("thread");
-      }
-    }).join();
-    inside.stop();
-    for (int i = 0; i < 3000; ++i) {
-      FASTPROF_RANGE("third");
-    }
-    around.stop();
-    CHECK_EQ(inside.capture().size(), 9000);
-    CHECK_EQ(around.capture().size(), 15000);
-    CHECK_EQ(inside.dropped_events() + around.dropped_events(), 0);
-    if (round == 20) {
-      lines_before = count_lines();
-      bytes_before = resident_bytes();
-    }
-  }
-  if (!FASTPROF_TSAN) CHECK(count_lines() <= lines_before + 4);  // it maps shadow memory
-  if (!FASTPROF_ASAN && !FASTPROF_TSAN)  // their allocators keep what is freed
-    CHECK(resident_bytes() <= bytes_before + (8u << 20));
-}
-
-// The bound holds in the file, for both policies; drops are in the file too.
-TEST(bounded_like_the_pool) {
-  for (const auto policy :
-       {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
-    const Folder folder;
-    CHECK_EQ(killed([&] {
-               fp::SessionOptions options = backed(folder.file());
-               options.max_bytes = 1u << 20;
-               options.overflow = policy;
-               fp::Session session(options);
-               session.start();
-               for (int i = 0; i < 200000; ++i) {
-                 FASTPROF_RANGE("range");
-               }
-               ::raise(SIGKILL);
-             }),
-             SIGKILL);
-    const int64_t stored = stored_bytes(folder.file());
-    CHECK(stored > 0 && stored <= 4 << 20);
-    const fp::Recovered found = fp::recover(folder.file());
-    fp::validate_capture(found.capture);
-    CHECK(found.capture.size() >= 15 * 2725);
-    CHECK_EQ(found.capture.size() + found.capture.dropped_total(), 200000);
-  }
-}
-
 // What AddressSanitizer writes into a program's data for each variable, as a Site would lie over
 // it: a size, two texts, a place.
 struct alignas(16) ListedVariable {
@@ -307,25 +230,6 @@ struct alignas(16) ListedVariable {
   uint64_t next[4];
 };
 static_assert(sizeof(ListedVariable) == sizeof(fp::Site), "a site would lie over it");
-
-// Data that resembles a site is not copied: with 4,000 variables of long names, that would be 5 MB.
-TEST(data_that_resembles_a_site_is_left_out) {
-  static char long_name[1024] = "variable";
-  std::fill(long_name, std::end(long_name) - 1, 'v');
-  static ListedVariable listed[4000]
-      __attribute__((used)) = {{32, long_name, "module", 0, nullptr, nullptr, {}}};
-  std::fill(std::begin(listed) + 1, std::end(listed), listed[0]);
-  const Folder folder;
-  fp::SessionOptions options = backed(folder.file(), true);
-  options.max_bytes = 1u << 20;  // no slab is faulted in ahead
-  fp::Session session(options);
-  session.start();
-  { FASTPROF_RANGE("range"); }
-  session.stop();
-  const int64_t stored = stored_bytes(folder.file());
-  CHECK(stored > 0 && stored <= 4 << 20);
-  CHECK_EQ(fp::recover(folder.file()).capture.size(), 1);
-}
 
 // RLIMIT_FSIZE stands for a full disk: the kernel would kill the process that extends the file.
 TEST(no_room_falls_back_to_anonymous_memory) {

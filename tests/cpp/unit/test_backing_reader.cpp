@@ -12,8 +12,6 @@
 
 using namespace recorder_checks;
 using backing_file_checks::Folder;
-using backing_file_checks::stored_bytes;
-using backing_image::Entries;
 using backing_image::format_error_at;
 using backing_image::Image;
 using backing_image::image_of_one_record;
@@ -114,29 +112,6 @@ TEST(wrong_headers_are_refused_where_they_are_wrong) {
   CHECK(cut(16384 + 16007).find("offset 16384: the clock's knots") != std::string::npos);
 }
 
-TEST(texts_of_the_header_always_end) {
-  const Folder folder;
-  Image made = image_of_one_record();
-  std::fill(std::begin(made.header.boot_id), std::end(made.header.boot_id), 'b');
-  std::fill(std::begin(made.header.process_name), std::end(made.header.process_name), 'p');
-  made.write(folder.file());
-  const fp::Recovered found = fp::recover(folder.file());
-  CHECK_EQ(found.boot_id, std::string(39, 'b'));
-  CHECK_EQ(found.capture.process_name, std::string(63, 'p'));
-}
-
-TEST(times_are_limited_to_146_years) {
-  for (const int64_t given :
-       {kMost + 1, kMost, INT64_MAX, -kMost - 1, -kMost, INT64_MIN, int64_t{5}}) {
-    const Folder folder;
-    Image made = image_of_one_record();
-    made.header.unix_offset_ns = given;
-    made.write(folder.file());
-    const int64_t expected = given == 5 ? 5 : given > 0 ? kMost : -kMost;
-    CHECK_EQ(fp::BackingReader(folder.file(), UINT64_MAX).header().unix_offset_ns, expected);
-  }
-}
-
 TEST(knots_that_cannot_be_right_are_left_out) {
   Image made;
   const auto put = [&made](size_t bank, std::vector<fp::ClockKnot> knots) {
@@ -198,106 +173,6 @@ TEST(damaged_slabs_and_chunks_are_counted) {
            2);
 }
 
-TEST(names_of_threads_and_all_chunks_of_a_slab) {
-  const Folder folder;
-  Image made = image_of_one_record();
-  const std::string name(63, 'n');
-  for (uint32_t i = 0; i < 30; ++i) made.chunk(2 + i, 0, name);
-  made.slab.labels[1].name_length = 64;
-  made.slab.labels[2].name_length = UINT32_MAX;
-  made.slab.labels[3].name_length = 62;
-  made.slab.generation = 8;
-  made.write(folder.file());
-  const fp::BackingReader reader(folder.file(), UINT64_MAX);
-  const std::vector<fp::FileChunk>& chunks = reader.chunks();
-  CHECK_EQ(chunks.size(), 31);
-  CHECK_EQ(chunks[0].offset, (2 << 20) + 65536);
-  CHECK_EQ(chunks[30].offset, (2 << 20) + 31 * 65536);
-  CHECK_EQ(chunks[30].generation, 8);
-  CHECK(chunks[0].thread.empty());
-  CHECK_EQ(chunks[1].thread, name);
-  CHECK_EQ(chunks[2].thread, name);
-  CHECK_EQ(chunks[3].thread, name.substr(1));
-}
-
-TEST(directories_are_read_to_what_is_complete) {
-  const Folder folder;
-  const auto texts = [&folder](auto&& change) {
-    Image made;
-    made.entries = Entries();
-    for (uint64_t at : {1, 2, 3}) made.entries.text(fp::EntryType::text, at, "text");
-    change(made);
-    made.write(folder.file());
-    const fp::BackingReader reader(folder.file(), UINT64_MAX);
-    return std::to_string(reader.texts().size()) + " " + std::to_string(reader.damaged());
-  };
-  CHECK_EQ(texts([](Image&) {}), "3 0");
-  CHECK_EQ(texts([](Image& i) { i.directory.used = 64; }), "2 0");
-  CHECK_EQ(texts([](Image& i) { i.directory.used = 64 + 23; }), "2 0");
-  CHECK_EQ(texts([](Image& i) { i.directory.used = 64 + 24; }), "2 1");  // an entry that is cut
-  CHECK_EQ(texts([](Image& i) { i.directory.used = 96 + 24; }), "3 1");  // zeroes behind it
-  CHECK_EQ(texts([](Image& i) { ++i.directory.magic; }), "0 1");
-  CHECK_EQ(texts([](Image& i) { ++i.directory.header_bytes; }), "0 1");
-  // More than there is room for: 2 MB, less the header's 64 KB and the directory's.
-  CHECK_EQ(texts([](Image& i) { i.directory.used = UINT64_MAX; }), "3 1");
-  const auto with = [&texts](uint32_t size, uint32_t text_bytes = 4) {
-    return texts([=](Image& i) {
-      i.entries.add(fp::EntryType::text, 4, "text", text_bytes, size);
-      i.entries.text(fp::EntryType::text, 5, "text");
-    });
-  };
-  CHECK_EQ(with(32), "5 0");
-  CHECK_EQ(with(33), "3 1");
-  CHECK_EQ(with(16), "3 1");
-  CHECK_EQ(with(24), "3 2");  // no room for its text, and the next entry is none
-  CHECK_EQ(with(64), "4 0");  // it takes all that is left
-  CHECK_EQ(with(72), "3 1");
-  CHECK_EQ(with(32, 8), "5 0");
-  CHECK_EQ(with(32, 9), "4 1");
-  CHECK_EQ(texts([](Image& i) {
-             i.entries.text(static_cast<fp::EntryType>(99), 4, "of a newer version");
-             i.entries.text(fp::EntryType::metadata, 0, "no zero");
-             i.entries.text(fp::EntryType::module, 7, "library");
-           }),
-           "3 1");
-}
-
-TEST(directories_of_further_segments_are_read) {
-  const Folder folder;
-  Image made = image_of_one_record();
-  made.write(folder.file(), 6 << 20);
-  fp::Directory directory{};
-  directory.magic = fp::kDirectoryMagic;
-  directory.header_bytes = sizeof directory;
-  Entries entries;
-  entries.text(fp::EntryType::text, 9, "there");
-  entries.text(fp::EntryType::module, 7, "library");
-  directory.used = entries.bytes.size();
-  const int fd = ::open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
-  const off_t at = 4 << 20;
-  CHECK(::pwrite(fd, &directory, sizeof directory, at) == sizeof directory);
-  CHECK(::pwrite(fd, entries.bytes.data(), entries.bytes.size(), at + 64) > 0);
-  {
-    const fp::BackingReader reader(folder.file(), UINT64_MAX);
-    CHECK_EQ(reader.texts().at(9), "there");
-    CHECK(reader.modules() == (std::vector<std::pair<uint64_t, std::string>>{{7, "library"}}));
-    CHECK_EQ(reader.chunks().size(), 1);
-    CHECK_EQ(reader.damaged(), 0);
-  }
-  // Entries that the file does not contain any more.
-  CHECK_EQ(::ftruncate(fd, at + 64 + 10), 0);
-  {
-    // What is shorter than the header of a slab is not looked at.
-    const fp::BackingReader reader(folder.file(), UINT64_MAX);
-    CHECK(reader.texts().empty() && reader.damaged() == 0);
-  }
-  CHECK_EQ(::ftruncate(fd, at + 65536), 0);
-  directory.used = 65536;
-  CHECK(::pwrite(fd, &directory, sizeof directory, at) == sizeof directory);
-  CHECK_EQ(fp::BackingReader(folder.file(), UINT64_MAX).damaged(), 1);
-  ::close(fd);
-}
-
 TEST(sites_that_cannot_be_right_are_left_out) {
   const Folder folder;
   const auto accepted = [&folder](const SiteParts& parts) {
@@ -343,26 +218,4 @@ TEST(sites_that_cannot_be_right_are_left_out) {
   CHECK(kind_with_units(fp::SiteKind::counter, 0, {0}));
   CHECK(!kind_with_units(fp::SiteKind::counter, 0, {}));
   CHECK(!kind_with_units(fp::SiteKind::counter, 1, {0, 0}));
-}
-
-TEST(sites_whose_texts_do_not_fit_are_left_out) {
-  const Folder folder;
-  // An entry of `size` bytes: the first ones of a site's.
-  const auto accepted = [&folder](const SiteParts& parts, size_t size) {
-    Image made;
-    made.entries.add(fp::EntryType::site, kSite, parts.content().substr(0, size), 0);
-    made.write(folder.file());
-    const fp::BackingReader reader(folder.file(), UINT64_MAX);
-    CHECK_EQ(reader.sites().size() + reader.damaged(), 1);
-    return reader.sites().size() == 1;
-  };
-  SiteParts parts("name", {0});
-  // 24 + 1 type + 4 texts of 4 + n bytes + the argument's: lengths that end with a word.
-  parts.texts = {"abc", "", "", "", "a"};
-  CHECK_EQ(parts.content().size(), 24 + 1 + 20 + 4);
-  parts.texts[4] = "abcdefgh";
-  CHECK_EQ(parts.content().size() % 8, 0);
-  const size_t all = parts.content().size();
-  CHECK(accepted(parts, all));
-  for (size_t size = 0; size < all; size += 8) CHECK(!accepted(parts, size));
 }

@@ -48,26 +48,6 @@ TEST(capture_so_far_counts_what_a_full_session_dropped) {
   CHECK_EQ(session.capture().size() + session.dropped_events(), 50000);
 }
 
-TEST(capture_so_far_of_an_overwriting_session_has_the_newest) {
-  fp::SessionOptions options;
-  options.max_bytes = 4 * 65536;
-  options.overflow = fp::OverflowPolicy::overwrite_oldest;
-  fp::Session session(options);
-  session.start();
-  for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < 20000; ++i) {
-      FASTPROF_RANGE("work");
-    }
-    { FASTPROF_RANGE("last"); }
-    const fp::Capture capture = session.capture_so_far();
-    fp::validate_capture(capture);
-    CHECK(capture.size() > 1000);
-    CHECK_EQ(name_of(capture, capture.size() - 1), "last");
-  }
-  session.stop();
-  CHECK_EQ(name_of(session.capture(), session.capture().size() - 1), "last");
-}
-
 TEST(capture_so_far_while_threads_record) {
   fp::Session session;
   session.start();

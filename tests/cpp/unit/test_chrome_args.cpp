@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The args of Chrome trace events, each as its whole text: calls of Python functions, details,
-// counters, ids, and names that are in use already.
+// The args of Chrome trace events, each as its whole text: values of every type, calls of Python
+// functions, details, counters, and names that are in use already.
 #include <sstream>
 #include <string>
 #include <vector>
@@ -176,35 +176,6 @@ TEST(arguments_of_details) {
            "\"C++ stack\":[\"f16\",\"f16\"]");
 }
 
-// Numbers from 0 on are shown, ids of record functions from 1 on; with its number, an op shows its
-// forward thread.
-TEST(arguments_of_an_op) {
-  const auto none = static_cast<uint64_t>(int64_t{-1});
-  struct Case {
-    std::vector<uint64_t> words;
-    const char* args;
-  };
-  const Case cases[] = {
-      {{}, ""},
-      {{0}, "\"Sequence number\":0,\"Fwd thread id\":0"},
-      {{none, 3}, ""},
-      {{5, none}, "\"Sequence number\":5,\"Fwd thread id\":0"},
-      {{5, 3}, "\"Sequence number\":5,\"Fwd thread id\":3"},
-      {{none, 3, 0}, ""},
-      {{none, 3, none}, ""},
-      {{none, 3, 1}, "\"Record function id\":1"},
-      {{none, 3, 0, 0}, "\"Node id\":0"},
-      {{none, 3, 2, none}, "\"Record function id\":2"},
-      {{none, 3, 2, 7}, "\"Record function id\":2,\"Node id\":7"},
-  };
-  for (const Case& c : cases) {
-    const auto count = static_cast<uint32_t>(c.words.size());
-    std::vector<uint64_t> words{detail_block_word(DetailType::op, count)};
-    words.insert(words.end(), c.words.begin(), c.words.end());
-    CHECK_EQ(args_of_details(CaptureBuilder(), words), std::string(c.args));
-  }
-}
-
 TEST(arguments_of_counters) {
   CaptureBuilder b;
   b.capture.counter_names = {"cycles"};
@@ -236,80 +207,4 @@ TEST(keywords_are_arguments_under_names_of_their_own) {
   words.resize(count);
   words.insert(words.begin(), detail_block_word(DetailType::op_inputs, count));
   CHECK_EQ(args_of_details(CaptureBuilder(), words), "\"stream\":7,\"Ev Idx_\":8");
-}
-
-// A range of the engine shows the node of the function inside, whose numbers count from 0.
-TEST(arguments_of_an_engine_range) {
-  CaptureBuilder b;
-  const uint32_t engine = b.site("autograd::engine::evaluate_function: MulBackward0"),
-                 backward = b.site("MulBackward0");
-  b.track(1, "main");
-  b.row(engine, 0, 10);
-  b.row(backward, 1, 9, {3, detail_block_word(DetailType::op, 2), 0, 1}, event_flag::detail);
-  b.row(engine, 20, 30);  // with nothing inside
-  const std::string node = "\"Sequence number\":0,\"Fwd thread id\":1";
-  CHECK(all_args(b.finish()) == (std::vector<std::string>{node, node, ""}));
-}
-
-TEST(ids_are_written_on_request) {
-  CaptureBuilder b;
-  const uint32_t range = b.site("x"), mark = b.site("m", EventKind::mark),
-                 memory = b.site("[memory]", EventKind::memory),
-                 oom = b.site("[OutOfMemory]", EventKind::out_of_memory);
-  b.capture.sites[memory].function = "";
-  b.capture.sites[oom].function = "python";
-  const auto with_json = [&](const char* json) {
-    return std::vector<uint64_t>{2, detail_block_word(DetailType::json, 1), b.string(json)};
-  };
-  b.track(1, "main");
-  b.row(range, 0, 10);
-  b.row(range, 1, 2, {4, detail_block_word(DetailType::op, 3), static_cast<uint64_t>(-1), 0, 9},
-        event_flag::detail);
-  b.instant(mark, 3);
-  b.instant(memory, 4, {4096, 1, 2, 3});
-  b.instant(oom, 5, {1, 2, 3});
-  b.instant(memory, 6);
-  // Ids of its own replace ours, whichever of them they are.
-  b.row(range, 11, 12, with_json("{\"External id\": 90}"), event_flag::detail);
-  b.row(range, 13, 14, with_json("{\"Ev Idx\": 90}"), event_flag::detail);
-  b.row(range, 15, 16, with_json("{\"Record function id\": 90}"), event_flag::detail);
-  b.row(range, 17, 18, with_json("{\"Id\": 90}"), event_flag::detail);
-  ChromeTraceOptions options;
-  options.event_ids = Part::always;
-  const std::vector<std::string> args = all_args(b.finish(), options);
-  CHECK(args == (std::vector<std::string>{
-                    "\"External id\":1,\"Record function id\":0,\"Ev Idx\":0",
-                    "\"External id\":2,\"Record function id\":9,\"Ev Idx\":1", "\"Ev Idx\":2",
-                    "\"Device Type\":0,\"Device Id\":-1,\"Addr\":4096,\"Bytes\":1,"
-                    "\"Total Allocated\":2,\"Total Reserved\":3,\"Ev Idx\":3",
-                    "\"Device Type\":0,\"Device Id\":-1,\"Bytes\":1,\"Total Allocated\":2,"
-                    "\"Total Reserved\":3,\"Ev Idx\":4,\"Allocator\":\"python\"",
-                    "\"Device Type\":0,\"Device Id\":-1,\"Ev Idx\":5", "\"External id\": 90",
-                    "\"Ev Idx\": 90", "\"Record function id\": 90",
-                    "\"Id\": 90,\"External id\":10,\"Record function id\":0,\"Ev Idx\":9"}));
-}
-
-// A call of a device's runtime and its work show the id of the range that launched it, and no
-// index.
-TEST(ids_of_calls_and_their_work) {
-  CaptureBuilder b;
-  const uint32_t range = b.site("x"), kernel = b.site("kernel", EventKind::range, "kernel"),
-                 launch = b.site("launch", EventKind::range, "cuda_runtime",
-                                 {{"correlation", ArgType::uint64}});
-  b.track(1, "main");
-  b.row(range, 0, 10);
-  b.row(range, 1, 4);
-  b.row(launch, 2, 3, {5});
-  b.capture.tracks[b.track(7, "queue")].device_index = 0;
-  b.row(kernel, 5, 6);
-  b.row(kernel, 7, 8);
-  b.capture.device_links = {{2, -1, 1, 5}, {3, 2, 0, 5}, {4, -1, -1, 0}};
-  const std::vector<std::string> expected = {"", "", "\"correlation\":5,\"External id\":2",
-                                             "\"External id\":1", ""};
-  CHECK(all_args(b.finish()) == expected);
-  ChromeTraceOptions options;
-  options.event_ids = Part::always;
-  const std::vector<std::string> args = all_args(b.capture, options);
-  CHECK_EQ(args.size(), 5u);
-  for (size_t i = 2; i < args.size(); ++i) CHECK_EQ(args[i], expected[i]);
 }

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -192,22 +191,6 @@ TEST(kinetos_window_ends_the_trace) {
   CHECK(!has(chrome_text(capture, options), "Record Window End"));
 }
 
-TEST(traces_without_ops_have_neither) {
-  CaptureBuilder b;
-  const uint32_t step = b.site("step");
-  b.site("aten::mm", EventKind::range, "cpu_op");  // without a row
-  b.track(1, "main");
-  b.row(step, 0, 1000);
-  const Capture capture = b.finish();
-  const std::string text = chrome_text(capture);
-  CHECK_EQ(args_of(text, "step"), "{}");
-  CHECK(!has(text, "Record Window End"));
-  ChromeTraceOptions options;
-  options.event_ids = options.window_marks = ChromeTraceOptions::KinetoPart::always;
-  const std::string all = chrome_text(capture, options);
-  CHECK(has(args_of(all, "step"), "\"External id\":1") && has(all, "Record Window End"));
-}
-
 __attribute__((noinline)) static const void* here() {
   return __builtin_return_address(0);
 }
@@ -231,30 +214,6 @@ TEST(native_stacks_are_named) {
   CHECK(is_json_value(text));
   CHECK(has(text, "test_native_stacks_are_named"));
   CHECK(has(text, ")\",\"0x10\"]"));
-}
-
-TEST(base_time_is_a_multiple_of_three_months) {
-  const std::string text = chrome_text(rich_capture());
-  const int64_t unit = 7889238LL * 1'000'000'000;
-  const int64_t base = 1'700'000'000'000'000'000 / unit * unit;
-  CHECK(has(text, "\"baseTimeNanoseconds\": " + std::to_string(base)));
-  std::string ts = std::to_string((1'700'000'000'000'001'000 - base) / 1000);
-  CHECK(has(text, "\"ts\":" + ts + ".000,\"dur\":99.000"));
-}
-
-TEST(times_before_the_base_and_backward_ranges) {
-  CaptureBuilder b;
-  const uint32_t site = b.site("x");
-  b.track(1, "");
-  b.row(site, -1500, 5, {}, event_flag::enclosing);
-  b.row(site, 10, 20);
-  b.finish();
-  b.capture.end_ns[1] = b.capture.start_ns[1] - 7;  // a file read from elsewhere may say so
-  ChromeTraceOptions options;
-  options.base_time_ns = b.capture.t0_ns;
-  const std::string text = chrome_text(b.capture, options);
-  CHECK(has(text, "\"ts\":-1.500,\"dur\":1.505,\"args\":{\"enclosing\":true}}"));
-  CHECK(has(text, "\"ts\":0.010,\"dur\":0.000,"));
 }
 
 TEST(decimals) {
@@ -298,21 +257,6 @@ TEST(huge_names) {
   CHECK(is_json_value(chrome_text(b.finish())));
 }
 
-TEST(json_check) {
-  for (const char* good :
-       {"{}", " [1, -0.5e+3, \"\\u00e9\\n\", true, null] ", "0", "\"\"", "{\"a\": {\"b\": []}}"})
-    CHECK(is_json_value(good));
-  for (const char* bad : {"",          "{",   "[1,]", "{\"a\"}", "{a: 1}",  "01",        "+1",
-                          "1.",        ".5",  "NaN",  "\"\n\"",  "\"\\x\"", "\"\xFF\"",  "[1] x",
-                          "\"\\u12\"", "tru", "1e",   "-",       "\"abc",   "{\"a\":1,}"})
-    CHECK(!is_json_value(bad));
-  CHECK(!is_json_value(std::string(100000, '[')));
-  CHECK(json_object_members(" {\"a\": 1} ").value_or("none") == "\"a\": 1");
-  CHECK(json_object_members("{ }").value_or("none") == "");
-  CHECK(!json_object_members("[1]"));
-  CHECK(!json_object_members("{"));
-}
-
 // On every lane slices nest or follow each other, nothing is lost, and lanes are not wasted.
 TEST(lanes_nest) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -333,31 +277,6 @@ TEST(lanes_nest) {
     std::map<int64_t, int> tids;
     for (const TraceLane& lane : layout.lanes()) CHECK_EQ(++tids[lane.tid], 1);
   }
-}
-
-TEST(a_lane_is_reused) {
-  CaptureBuilder b;
-  const uint32_t copy = b.site("copy", EventKind::async_range);
-  b.track(7, "");
-  for (int i = 0; i < 1000; ++i) b.row(copy, i * 10, i * 10 + 25);  // three at a time
-  CHECK_EQ(TrackLayout(b.finish()).lanes().size(), size_t{4});
-}
-
-TEST(children_follow_a_range_that_was_moved) {
-  CaptureBuilder b;
-  const uint32_t site = b.site("x");
-  b.track(7, "");
-  b.row(site, 0, 10);
-  b.row(site, 5, 15);  // overlaps
-  b.row(site, 6, 8);
-  b.row(site, 11, 14);
-  b.row(site, 20, 21);
-  const TrackLayout layout(b.finish());
-  CHECK_EQ(layout.lane_of(0), 0u);
-  CHECK_EQ(layout.lane_of(1), 1u);
-  CHECK_EQ(layout.lane_of(2), 1u);
-  CHECK_EQ(layout.lane_of(3), 1u);
-  CHECK_EQ(layout.lane_of(4), 0u);
 }
 
 TEST(a_file_appears_whole) {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -329,29 +328,6 @@ TEST(frame_pointers_agree_where_they_are_kept) {
   walk_frame_pointers(low + 16, StackBounds{low, low + sizeof memory}, &late);
   CHECK_EQ(late.count(), 2u);
   CHECK_EQ(frames[0], uint64_t{0x2222});
-}
-
-TEST(rules_are_packed_without_loss_or_not_at_all) {
-  using Cfa = UnwindRule::Cfa;
-  for (uint32_t offset : {0u, 8u, 160u, 32760u, 32768u}) {
-    for (uint32_t fp : {0u, 16u, 24u, 1000u, 1016u, 4096u}) {
-#if defined(__aarch64__)
-      const UnwindRule rule{Cfa::stack_pointer, true, offset, fp, fp - 8};
-#else
-      const UnwindRule rule{Cfa::frame_pointer, fp != 0, offset, fp, 8};
-#endif
-      const UnwindRule back = unwind_detail::unpack_rule(unwind_detail::pack_rule(rule));
-      if (back.cfa == Cfa::unsupported) {
-        CHECK(offset > 32760 || fp >= 1016 || fp == 0);
-        continue;
-      }
-      CHECK(back.cfa == rule.cfa);
-      CHECK_EQ(back.cfa_offset, rule.cfa_offset);
-      CHECK_EQ(back.frame_pointer_saved, rule.frame_pointer_saved);
-      CHECK_EQ(back.frame_pointer_below_cfa, rule.frame_pointer_below_cfa);
-      CHECK_EQ(back.return_address_below_cfa, rule.return_address_below_cfa);
-    }
-  }
 }
 
 TEST(damaged_unwind_programs_give_no_rule_or_a_plain_one) {

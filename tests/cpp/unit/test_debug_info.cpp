@@ -61,27 +61,6 @@ TEST(kinds_are_identified_by_number_address_or_text) {
   CHECK_THROWS(ValueError, DebugInfoKind{null});
 }
 
-TEST(kinds_are_ordered_predefined_by_number_then_named_by_text_then_by_address) {
-  static constexpr std::string_view texts[] = {"z", "y"};
-  CHECK_EQ(DebugInfoKind(&texts[1]).name(), "y");
-  const DebugInfoKind kinds[] = {
-      DebugInfoKind::PRODUCER_INFO,    DebugInfoKind::MOBILE_RUNTIME_INFO,
-      DebugInfoKind::PROFILER_STATE,   DebugInfoKind::INFERENCE_CONTEXT,
-      DebugInfoKind::PARAM_COMMS_INFO, DebugInfoKind::TEST_INFO,
-      DebugInfoKind::TEST_INFO_2,      DebugInfoKind::named(""),
-      DebugInfoKind::named("a"),       DebugInfoKind::named("b"),
-      DebugInfoKind{&texts[0]},        DebugInfoKind{&texts[1]}};
-  const size_t size = sizeof kinds / sizeof kinds[0];
-  for (size_t i = 0; i < size; ++i) {
-    for (size_t j = 0; j < size; ++j) {
-      CHECK_EQ(kinds[i] < kinds[j], i < j);
-      CHECK_EQ(kinds[i] == kinds[j], i == j);
-      CHECK_EQ(kinds[i] != kinds[j], i != j);
-    }
-    if (i < 7) CHECK_EQ(kinds[i].hash(), i + 1);
-  }
-}
-
 TEST(chains_share_nodes_and_are_equal_by_identity) {
   const DebugInfoChain empty;
   CHECK(empty.empty() && !empty);
@@ -178,34 +157,10 @@ TEST(a_chain_moves_to_another_thread_and_stays_immutable) {
   CHECK(ThreadLocalDebugInfo::current().empty());
 }
 
-TEST(infos_die_with_the_last_owner) {
-  std::weak_ptr<Info> weak;
-  DebugInfoChain chain;
-  {
-    auto owned = info(1);
-    weak = owned;
-    const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::move(owned));
-    chain = ThreadLocalDebugInfo::current();
-  }
-  CHECK(!weak.expired());
-  chain = {};
-  CHECK(weak.expired());
-}
-
 TEST(long_chains_are_freed_without_recursion) {
   DebugInfoChain chain;
   for (int i = 0; i < 200000; ++i) chain = chain.with(DebugInfoKind::TEST_INFO, nullptr);
   CHECK(!chain.empty());
-}
-
-TEST(a_thread_that_ends_frees_what_it_pushed) {
-  std::weak_ptr<Info> weak;
-  std::thread([&] {
-    auto owned = info(1);
-    weak = owned;
-    ThreadLocalDebugInfo::push(DebugInfoKind::TEST_INFO, owned);
-  }).join();
-  CHECK(weak.expired());
 }
 
 namespace {

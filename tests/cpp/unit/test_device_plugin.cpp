@@ -168,18 +168,6 @@ TEST(stamps_of_every_clock_become_ticks) {
   }
 }
 
-TEST(a_line_survives_readings_that_make_none) {
-  using fp::ClockLine;
-  const ClockLine same_instant({100, 1000}, {100, 1000}, 2.0, 10);
-  CHECK_EQ(same_instant.ticks_of(105), uint64_t{1010});
-  const ClockLine backwards({100, 1000}, {50, 1100}, 2.0, 10);
-  CHECK_EQ(backwards.ticks_of(90), uint64_t{980});
-  CHECK_EQ(backwards.ticks_of(UINT64_MAX / 2), uint64_t{0});  // farther than ticks reach
-  const ClockLine line({100, 1000}, {200, 4000}, 2.0, 10);
-  CHECK_EQ(line.ticks_of(150), uint64_t{2500});
-  CHECK_EQ(ClockLine().ticks_of(77), uint64_t{77});
-}
-
 TEST(collections_of_many_threads_end_in_any_order) {
   auto* const device = new Device;
   fp::devices::DeviceBackend& backend = registered(new_plugin("shared", *device));
@@ -202,17 +190,6 @@ TEST(collections_of_many_threads_end_in_any_order) {
   CHECK_EQ(wrong.load(), 0);
   CHECK_EQ(device->open.load(), 0);
   CHECK_EQ(device->overlaps.load(), 0);
-}
-
-TEST(an_exception_of_the_plugin_is_a_problem) {
-  auto* const device = new Device;
-  fp::devices::DeviceBackend& backend = registered(new_plugin("thrower", *device));
-  const uint64_t collection = backend.begin(kAll);
-  device->throws = true;
-  std::vector<std::string> problems;
-  CHECK(backend.end(collection, problems).rows.empty());
-  CHECK_EQ(problems.size(), size_t{1});
-  CHECK(problems[0].find("lost") != std::string::npos);
 }
 
 TEST(a_forked_child_calls_nothing_unless_it_may) {
@@ -242,20 +219,6 @@ TEST(a_forked_child_calls_nothing_unless_it_may) {
   std::vector<std::string> problems;
   CHECK_EQ(refused.end(of_refused, problems).rows.size(), size_t{1});
   CHECK_EQ(accepted.end(of_accepted, problems).rows.size(), size_t{1});
-}
-
-TEST(names_belong_to_one_plugin) {
-  auto* const device = new Device;
-  const fastprof_device_plugin& first = new_plugin("taken", *device);
-  fp::plugins::add_plugin(&first);
-  fp::plugins::add_plugin(&first);  // no effect
-  const fastprof_device_plugin& second = new_plugin("taken", *device);
-  CHECK(thrown_by([&] { fp::plugins::add_plugin(&second); }).find("belongs to") !=
-        std::string::npos);
-  CHECK(!thrown_by([] { fp::plugins::select_stubs("taken"); }).empty());
-  CHECK(!thrown_by([] { fp::plugins::select_stubs("unknown"); }).empty());
-  CHECK(thrown_by([] { fp::plugins::load_plugin("/nowhere/lib.so"); }).find("cannot be loaded") !=
-        std::string::npos);
 }
 
 TEST(devices_of_two_kinds_have_tracks_of_their_own) {

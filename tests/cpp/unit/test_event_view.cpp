@@ -136,36 +136,6 @@ TEST(details_of_a_function) {
   CHECK_EQ(EventView(unnamed, 0).overload_name(), "");
 }
 
-TEST(integer_arguments_are_exact) {
-  Session session;
-  session.start();
-  constexpr int64_t above_2_53 = 9007199254740993, lowest = std::numeric_limits<int64_t>::min();
-  constexpr uint64_t highest = std::numeric_limits<uint64_t>::max();
-  {
-    FASTPROF_RANGE_ARGS("range", "signed", above_2_53, "lowest", lowest, "unsigned", highest,
-                        "real", -2.75, "flag", true, "text", "word");
-  }
-  FASTPROF_COUNTER("counter", above_2_53);
-  FASTPROF_COUNTER("real counter", 1.5);
-  session.stop();
-  const EventView range = find(session, "range");
-  CHECK_EQ(range.arg_count(), 6u);
-  CHECK_EQ(range.arg_int64(0), above_2_53);
-  CHECK_EQ(range.arg_uint64(0), static_cast<uint64_t>(above_2_53));
-  CHECK_EQ(range.arg_int64(1), lowest);
-  CHECK_EQ(range.arg_uint64(1), 0u);
-  CHECK_EQ(range.arg_uint64(2), highest);
-  CHECK_EQ(range.arg_int64(2), std::numeric_limits<int64_t>::max());
-  CHECK_EQ(range.arg_int64(3), -2);
-  CHECK_EQ(range.arg_uint64(3), 0u);
-  CHECK_EQ(range.arg_number(3), -2.75);
-  CHECK_EQ(range.arg_int64(4), 1);
-  CHECK_EQ(range.arg_text(5), "word");
-  CHECK_EQ(range.arg_int64(5), 0);
-  CHECK_EQ(find(session, "counter", EventKind::counter).arg_int64(0), above_2_53);
-  CHECK_EQ(find(session, "real counter", EventKind::counter).arg_number(0), 1.5);
-}
-
 TEST(times_threads_scopes_and_flows) {
   Session session;
   session.start();
@@ -259,37 +229,4 @@ TEST(stacks_counters_and_memory) {
   CHECK_EQ(reports[2].device_type, 1);
   CHECK_EQ(reports[2].device_index, 1);
   CHECK_EQ(range.memory().size_bytes, 0);
-}
-
-TEST(the_exclusive_profiler_has_native_stacks_and_out_of_memory) {
-  const StackProvider before = set_stack_provider(&cpp_stack_provider);
-  ProfilerConfig config;
-  config.with_stack = config.profile_memory = true;
-  enable_profiler(config);
-  {
-    RecordFunction function;
-    function.before("range");
-    report_out_of_memory(1 << 20, 0, 0, Device{DeviceType::CPU, -1});
-  }
-  const LegacyEventLists lists = disable_profiler();
-  set_stack_provider(before);
-  CHECK_EQ(lists.size(), 1u);
-  bool named = false;
-  size_t out_of_memory = 0;
-  for (const LegacyEvent& event : lists[0]) {
-    for (const std::string& frame : event.stack) named |= frame.find("main") != std::string::npos;
-    out_of_memory += event.kind == LegacyEventKind::OutOfMemory;
-  }
-  CHECK(named);
-  CHECK_EQ(out_of_memory, 1u);
-}
-
-TEST(the_first_frame_of_the_stack_provider_is_its_caller) {
-  // Called through a pointer that the compiler cannot see through: inlined, it has no frame of its
-  // own.
-  const StackProvider volatile provider = &cpp_stack_provider;
-  std::vector<std::string> frames;
-  provider(&frames);
-  CHECK(!frames.empty());
-  if (!frames.empty()) CHECK(frames[0].find("is_its_caller") != std::string::npos);
 }

@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,47 +160,6 @@ TEST(what_does_not_fit_is_counted) {
   CHECK(odd.inputs.at(0).kind == InputKind::other && odd.inputs.at(1).kind == InputKind::other);
   CHECK_EQ(odd.inputs.at(2).text.size(), size_t{kMaxInputTextBytes});
   CHECK(odd.inputs.at(3).kind == InputKind::tensor && odd.inputs[3].sizes.empty());
-}
-
-TEST(a_backward_function_is_linked_to_its_forward_thread) {
-  Session session;
-  session.start();
-  uint64_t forward_thread = 0;
-  std::thread([&] {
-    forward_thread = current_thread_id();
-    FASTPROF_RECORD_FUNCTION("forward", sequence_number(5));
-  }).join();
-  {
-    FASTPROF_RECORD_FUNCTION_WITH_SCOPE(RecordScope::BACKWARD_FUNCTION, "backward",
-                                        sequence_number(5), forward_thread_id(forward_thread));
-  }
-  const Capture& capture = session.stop();
-  const size_t forward = row_of(capture, "forward"), backward = row_of(capture, "backward");
-  CHECK_EQ(numbers_of(capture, backward).at(1),
-           static_cast<int64_t>(capture.tracks[capture.track[forward]].id));
-  const ForwardBackwardLinks links(capture);
-  CHECK_EQ(links.at(forward).id, 1u);
-  CHECK(links.at(forward).begins && links.at(backward).id == 1 && !links.at(backward).begins);
-}
-
-TEST(callbacks_see_inputs_only_when_they_ask) {
-  static size_t seen = 0;
-  seen = 0;
-  const CallbackHandle handle = add_global_callback(RecordFunctionCallback(
-      [](const RecordFunction& function) -> std::unique_ptr<ObserverContext> {
-        seen += function.inputs().size();
-        return nullptr;
-      }));
-  Session session(with_shapes());
-  session.start();
-  { FASTPROF_RECORD_FUNCTION("op", inputs(1, 2)); }
-  { FASTPROF_RANGE_ARGS("range", "i", 3); }
-  const Capture& capture = session.stop();
-  remove_callback(handle);
-  CHECK_EQ(seen, 0u);
-  CHECK_EQ(inputs_of(capture, row_of(capture, "op")).inputs.size(), 2u);
-  // The arguments of a range are its own words, and are not stored as inputs, too.
-  CHECK((capture.flags[row_of(capture, "range")] & event_flag::detail) == 0);
 }
 
 TEST(inputs_go_with_native_stacks_and_other_ends) {

@@ -31,26 +31,12 @@ static std::string joined(const std::string& natives, const std::string& python,
   return text;
 }
 
-TEST(python_frames_take_the_place_of_their_loop) {
-  CHECK_EQ(joined("ab.E..cd.E./", "xYpqR"), "ab[x][Y]cd[p][q][R]");
-  CHECK_EQ(joined("E", "A"), "[A]");
-  CHECK_EQ(joined("EE", "AB"), "[A][B]");
-  CHECK_EQ(joined(".IEIaIEII/", "AbC"), "[A]a[b][C]");
-}
-
 TEST(what_starts_a_thread_is_left_out) {
   CHECK_EQ(joined("ab//", ""), "ab");
   CHECK_EQ(joined("a/b./", ""), "a/b");
   CHECK_EQ(joined("E.m//", "A"), "[A]m");  // a program that embeds Python
   CHECK_EQ(joined("EIm//", "A"), "[A]m");
   CHECK_EQ(joined("//", ""), "");
-}
-
-TEST(a_stack_without_python_or_without_natives) {
-  CHECK_EQ(joined("", ""), "");
-  CHECK_EQ(joined("", "abC"), "[a][b][C]");
-  CHECK_EQ(joined("abc", ""), "abc");
-  CHECK_EQ(joined("..", ""), "");
 }
 
 TEST(a_stack_that_was_cut_is_joined_from_its_inner_end) {

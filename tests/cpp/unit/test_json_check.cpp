@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from elsewhere: which texts are one value, which are not, and the members of an object.
+// JSON from elsewhere: which texts are one value, and which are not.
 #include <string>
 #include <string_view>
 
@@ -19,36 +19,6 @@ std::string in_quotes(std::string_view text) {
 }
 
 }  // namespace
-
-TEST(words_of_json) {
-  for (const char* text : {"true", "false", "null"}) {
-    accepts(text);
-    const std::string word = text;
-    refuses(word + word[0]);
-    refuses(word.substr(0, word.size() - 1));
-    refuses(word.substr(0, word.size() - 1) + "x");
-    refuses("x" + word);
-  }
-  refuses("");
-  refuses("nil");
-}
-
-TEST(blanks_surround_values) {
-  for (const char* blank : {" ", "\t", "\n", "\r"}) {
-    const std::string b = blank;
-    accepts(b + "1" + b);
-    accepts(b + b + "[" + b + "1" + b + "," + b + "2" + b + "]" + b + b);
-    accepts("{" + b + "\"a\"" + b + ":" + b + "1" + b + "," + b + "\"b\":2" + b + "}");
-    accepts("[" + b + "]");
-    refuses(b);
-    refuses("1" + b + "2");
-  }
-  for (const char* other : {"\v", "\f", "\b", "\xC2\xA0"}) {
-    refuses(std::string("1") + other);
-    refuses(other + std::string("1"));
-  }
-  refuses(std::string_view("1\0", 2));
-}
 
 TEST(numbers_of_json) {
   for (const char* text : {"0", "-0", "7", "-12", "90", "0.5", "-0.05", "10.0", "1e5", "1E5",
@@ -137,21 +107,4 @@ TEST(nesting_of_json_is_limited) {
   std::string wide = "[";  // many neighbours are not deep
   for (int i = 0; i < 1000; ++i) wide += "[],{},";
   accepts(wide + "0]");
-}
-
-TEST(members_of_an_object) {
-  const auto members = [](std::string_view text) {
-    return std::string(fastprof::json_object_members(text).value_or("none"));
-  };
-  CHECK_EQ(members("{}"), "");
-  CHECK_EQ(members(" \t\r\n{ \t\r\n} \t\r\n"), "");
-  CHECK_EQ(members("{\"a\":1}"), "\"a\":1");
-  CHECK_EQ(members(" { \"a\": {\"b\": \"}\"} } "), " \"a\": {\"b\": \"}\"} ");
-  CHECK_EQ(members(""), "none");
-  CHECK_EQ(members(" "), "none");
-  CHECK_EQ(members("[]"), "none");
-  CHECK_EQ(members("1"), "none");
-  CHECK_EQ(members("{"), "none");
-  CHECK_EQ(members("{} {}"), "none");
-  CHECK_EQ(members("x{}"), "none");
 }

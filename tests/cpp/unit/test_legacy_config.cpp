@@ -48,13 +48,6 @@ TEST(asking_for_missing_stubs_says_what_is_missing) {
   }
 }
 
-TEST(cpu_time_between_records_is_in_microseconds) {
-  const LegacyEvent begin = make_event(LegacyEventKind::Mark, "a", 0, 1500);
-  const LegacyEvent end = make_event(LegacyEventKind::Mark, "b", 0, 4000);
-  CHECK_EQ(begin.cpu_elapsed_us(end), 2.5);
-  CHECK_EQ(end.cpu_elapsed_us(begin), -2.5);
-}
-
 TEST(device_time_of_local_records_is_the_stubs) {
   doubles::FakeDeviceStubs stubs(2);
   LegacyEvent begin, end, other, none;
@@ -106,16 +99,4 @@ TEST(device_times_count_from_the_first_event_of_each_device) {
     CHECK_EQ(times.device_us(event), expected_us[i]);
   }
   CHECK_EQ(times.device_us(LegacyEvent()), -1);
-}
-
-TEST(an_event_list_is_empty_after_consolidation) {
-  RangeEventList list;
-  list.record(make_event(LegacyEventKind::Mark, "a", 0, 1));
-  list.record(make_event(LegacyEventKind::Mark, "b", 0, 2));
-  CHECK_EQ(list.size(), 2u);
-  const LegacyEventList events = list.consolidate();
-  CHECK_EQ(events.size(), 2u);
-  CHECK_EQ(events[1].name, std::string("b"));
-  CHECK_EQ(list.size(), 0u);
-  CHECK_EQ(list.consolidate().size(), 0u);
 }

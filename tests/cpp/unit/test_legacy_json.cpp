@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON forms of the exclusive profiler's events, and the NVTX text.
 #include <sstream>
-#include <streambuf>
 #include <vector>
 
 #include "../legacy_checks.hpp"
@@ -46,23 +45,8 @@ TEST(a_trace_has_one_line_per_pop_in_pop_order_with_the_begin_thread) {
                   "]\n"));
 }
 
-TEST(pairs_are_found_by_handle_and_node) {
-  const std::string text = written({{start(0), push("a", 1, 1000, 1, 0), push("b", 1, 2000, 1, 7)},
-                                    {pop(1, 5000, 1, 0), pop(1, 3000, 1, 7)}});
-  CHECK(text.find("\"a\", \"ph\": \"X\", \"ts\": 1.0, \"dur\": 4.0") != std::string::npos);
-  CHECK(text.find("\"b\", \"ph\": \"X\", \"ts\": 2.0, \"dur\": 1.0") != std::string::npos);
-}
-
 TEST(a_trace_of_nothing_is_an_empty_array) {
   CHECK_EQ(written({{start(5), push("open", 1, 6)}, {}}), std::string("[\n]\n"));
-}
-
-TEST(names_are_escaped_in_the_trace) {
-  const std::string text =
-      written({{start(0), push("quote\" back\\ \n\x01 caf\xC3\xA9 \xED\xA0\x80 \xFF", 1, 1000),
-                pop(1, 2000)}});
-  CHECK(text.find("{\"name\": \"quote\\\" back\\\\ \\n\\u0001 caf\xC3\xA9 \xEF\xBF\xBD "
-                  "\xEF\xBF\xBD\", ") != std::string::npos);
 }
 
 TEST(a_trace_that_cannot_be_written_raises_and_writes_nothing) {
@@ -103,56 +87,6 @@ TEST(the_json_of_the_lists_has_every_field) {
                        "\"is_async\": true, \"is_remote\": true, \"shapes\": [[2, 3], []], "
                        "\"stack\": [\"a\\\\b\", \"c\"]}],\n[]]}\n"));
   CHECK_EQ(event_lists_json({}), std::string("{\"version\": 1, \"lists\": []}\n"));
-}
-
-TEST(the_first_start_mark_is_time_zero) {
-  const LegacyEvent other = make_event(LegacyEventKind::Mark, "other", 0, 500);
-  for (const LegacyEventLists& lists :
-       {LegacyEventLists{{other, start(1000), start(2000), push("a", 1, 3000), pop(1, 4000)}},
-        LegacyEventLists{{other}, {start(1000)}, {start(2000), push("a", 1, 3000), pop(1, 4000)}}})
-    CHECK(written(lists).find("\"ts\": 2.0, \"dur\": 1.0") != std::string::npos);
-}
-
-TEST(the_json_of_the_lists_separates_lists_and_events) {
-  const std::string text =
-      event_lists_json({{push("a", 1, 1), push("b", 2, 2)}, {push("c", 3, 3), push("d", 4, 4)}});
-  size_t lines = 0;
-  for (const char c : text) lines += c == '\n';
-  CHECK_EQ(lines, 4u);
-  CHECK(text.find("[[{\"kind\": \"push\", \"name\": \"a\"") != std::string::npos);
-  CHECK(text.find("},\n{\"kind\": \"push\", \"name\": \"b\"") != std::string::npos);
-  CHECK(text.find("}],\n[{\"kind\": \"push\", \"name\": \"c\"") != std::string::npos);
-  CHECK(text.find("\"shapes\": [], \"stack\": []}") != std::string::npos);
-  CHECK(text.find("\"device_recorded\": false, \"device_index\": -1, \"device_us\": -1") !=
-        std::string::npos);
-}
-
-TEST(a_stream_that_takes_nothing_is_an_error) {
-  class FASTPROF_HIDDEN Full : public std::streambuf {
-   protected:
-    std::streamsize xsputn(const char*, std::streamsize) override { return 0; }
-  } full;
-  std::ostream out(&full);
-  CHECK_MESSAGE(IoError, "Could not write the events", write_events(out, {{start(0)}}));
-}
-
-TEST(nvtx_text_of_any_length_and_number) {
-  for (const size_t length : {size_t{0}, size_t{447}, size_t{448}, size_t{449}, size_t{5000}}) {
-    const std::string name(length, 'n');
-    CHECK_EQ(nvtx_range_text(name, 12, 345), name + ", seq = 12, op_id = 345");
-    const std::vector<std::vector<int64_t>> shapes(200, {1234567, -1});
-    std::string sizes;
-    for (size_t i = 0; i < shapes.size(); ++i)
-      sizes += i == 0 ? "[1234567, -1]" : ", [1234567, -1]";
-    CHECK_EQ(nvtx_range_text(name, -1, 0, shapes), name + ", sizes = [" + sizes + "]");
-  }
-  uint64_t number = 1;
-  for (int digits = 1; digits < 20; ++digits, number *= 10) {
-    for (const uint64_t one : {number, number * 10 - 1, number + number / 2})
-      CHECK_EQ(nvtx_range_text("", -1, one), ", op_id = " + std::to_string(one));
-  }
-  CHECK_EQ(nvtx_range_text("", INT64_MAX, UINT64_MAX),
-           ", seq = " + std::to_string(INT64_MAX) + ", op_id = " + std::to_string(UINT64_MAX));
 }
 
 TEST(nvtx_text_is_terminated_at_each_length) {

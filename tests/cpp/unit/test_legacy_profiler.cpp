@@ -100,52 +100,6 @@ TEST(states_that_cannot_run_are_refused_and_leave_nothing_behind) {
   CHECK(!has_thread_local_callbacks());
 }
 
-TEST(disabling_what_is_not_running_is_an_error) {
-  CHECK_MESSAGE(StateError, "Can't disable profiler when it's not running", disable_profiler());
-  CHECK_MESSAGE(StateError, "Can't disable profiler when it's not running",
-                disable_profiler({false, true}));
-  class FASTPROF_HIDDEN Other : public DebugInfoBase {};
-  const DebugInfoGuard guard(DebugInfoKind::PROFILER_STATE, std::make_shared<Other>());
-  CHECK_MESSAGE(StateError, "Can't disable profiler when it's not running", disable_profiler());
-  CHECK(ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE) != nullptr);
-}
-
-TEST(debug_info_on_top_must_go_first) {
-  class FASTPROF_HIDDEN Other : public DebugInfoBase {};
-  enable_profiler(ProfilerConfig());
-  {
-    const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::make_shared<Other>());
-    CHECK_MESSAGE(StateError, "TEST_INFO", disable_profiler());
-    range("recorded under the guard");
-  }
-  CHECK_EQ(only_list(disable_profiler()).size(), 4u);
-}
-
-TEST(without_consolidation_nothing_is_returned) {
-  enable_profiler(ProfilerConfig());
-  range("a");
-  CHECK(disable_profiler({true, false}).empty());
-  CHECK(!profiler_enabled() && !has_thread_local_callbacks());
-}
-
-TEST(without_cleanup_the_profiler_stays_and_its_buffers_start_empty) {
-  enable_profiler(ProfilerConfig());
-  range("a");
-  CHECK_EQ(kinds(only_list(disable_profiler({false, true}))),
-           std::string("mark:__start_profile push:a pop mark:__stop_profile"));
-  CHECK(profiler_enabled());
-  CHECK(has_thread_local_callbacks());
-  range("b");
-  CHECK(disable_profiler({false, false}).empty());
-  CHECK_EQ(kinds(only_list(disable_profiler({false, true}))),
-           std::string("push:b pop mark:__stop_profile"));
-  add_remote_events(LegacyEventList{make_event(LegacyEventKind::Mark, "remote", 0, 1)});
-  CHECK_EQ(disable_profiler({false, true}).size(), 2u);
-  CHECK_EQ(kinds(only_list(disable_profiler())), std::string("mark:__stop_profile"));
-  CHECK(!profiler_enabled());
-  CHECK(!has_thread_local_callbacks());
-}
-
 TEST(queries_answer_for_the_calling_thread) {
   CHECK(profiler_type() == ActiveProfilerType::NONE);
   CHECK_MESSAGE(StateError, "Profiler must be enabled.", profiler_config());
@@ -173,14 +127,6 @@ TEST(queries_answer_for_the_calling_thread) {
     CHECK_EQ(profiler_config().trace_id, std::string("id"));
     disable_profiler();
   }
-}
-
-TEST(state_disabled_records_nothing) {
-  enable_profiler(ProfilerConfig(ProfilerState::Disabled));
-  range("a");
-  mark("b");
-  CHECK(disable_profiler().empty());
-  CHECK(!has_thread_local_callbacks());
 }
 
 TEST(shapes_are_recorded_when_asked_for) {
@@ -243,11 +189,6 @@ TEST(records_carry_the_node_id) {
   store_relaxed(&state()->node_id, int64_t{-1});  // as before the first set
   for (const LegacyEvent& event : list) CHECK_EQ(event.node_id, 7);
   CHECK_EQ(list.size(), 4u);
-}
-
-TEST(marks_without_a_profiler_do_nothing) {
-  mark("nobody listens");
-  CHECK(!profiler_enabled());
 }
 
 TEST(remote_events_come_after_the_local_ones_each_call_a_list) {
@@ -442,22 +383,6 @@ TEST(nvtx_text_links_inputs_to_the_ranges_that_produced_them) {
           ", sizes = [[2, 3]], input_op_ids = [(0,-1)]",
       "pop"};
   CHECK(stubs.take_calls() == expected);
-}
-
-TEST(only_what_the_profiler_reads_is_needed) {
-  doubles::FakeDeviceStubs stubs;
-  const doubles::RegisteredStubs nvtx(DeviceStubsKind::NVTX, &stubs);
-  for (const ProfilerState state : {ProfilerState::CPU, ProfilerState::NVTX}) {
-    for (const bool shapes : {false, true}) {
-      ProfilerConfig config(state);
-      config.report_input_shapes = shapes;
-      enable_profiler(config);
-      const RecordFunction function;
-      CHECK_EQ(function.needs_inputs(), shapes);
-      CHECK_EQ(function.needs_outputs(), shapes && state == ProfilerState::NVTX);
-      disable_profiler();
-    }
-  }
 }
 
 TEST(itt_gets_the_bare_names) {

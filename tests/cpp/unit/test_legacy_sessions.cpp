@@ -50,15 +50,6 @@ TEST(a_session_and_the_profiler_both_see_every_range) {
   CHECK_EQ(names(capture).count("function"), 3u);
 }
 
-TEST(the_profiler_sees_the_range_macros_without_a_session) {
-  enable_profiler(ProfilerConfig());
-  work();
-  const LegacyEventLists lists = disable_profiler();
-  CHECK((names(lists) == std::multiset<std::string>{"macro", "function"}));
-  CHECK(lists.at(0)[1].scope == RecordScope::USER_SCOPE);
-  CHECK(lists.at(0)[2].scope == RecordScope::FUNCTION);
-}
-
 TEST(a_profiler_on_one_thread_does_not_keep_a_session_from_starting_on_another) {
   enable_profiler(ProfilerConfig());
   std::thread([] {
@@ -114,18 +105,4 @@ TEST(a_forked_child_is_not_profiled_and_may_profile_itself) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   work();
   CHECK_EQ(names(disable_profiler()).size(), 4u);
-}
-
-TEST(guards_of_the_parent_are_silent_in_a_forked_child) {
-  size_t calls = 0;
-  pid_t child = -1;
-  {
-    const TLSLegacyProfilerGuard guard(ProfilerConfig(), [&](const LegacyEventLists&) { ++calls; });
-    child = ::fork();
-  }
-  if (child == 0) ::_exit(profiler_enabled() || calls != 1 ? 1 : 0);
-  int status = -1;
-  CHECK_EQ(::waitpid(child, &status, 0), child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  CHECK_EQ(calls, 1u);
 }

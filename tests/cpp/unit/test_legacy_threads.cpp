@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exclusive profiler across threads: propagation, async ends, remote events from everywhere,
 // nested profilers.
-#include <atomic>
 #include <set>
 #include <thread>
 
@@ -100,41 +99,6 @@ TEST(an_end_where_the_profiler_is_unknown_is_not_recorded) {
   CHECK_EQ(out.str(), std::string("[\n]\n"));
 }
 
-TEST(a_range_open_at_the_end_is_recorded_as_begun_only) {
-  RecordFunction* function = nullptr;
-  enable_profiler(ProfilerConfig());
-  function = new RecordFunction;
-  function->before("open");
-  const LegacyEventLists lists = disable_profiler();
-  CHECK_EQ(lists.at(0).size(), 3u);
-  CHECK_EQ(lists.at(0)[1].name, std::string("open"));
-  // Its end finds no profiler, or another one that never saw its begin.
-  delete function;
-  CHECK(!profiler_enabled());
-}
-
-TEST(a_thread_it_was_propagated_to_collects_without_taking_it_off) {
-  LegacyEventLists collected;
-  std::thread worker;
-  enable_profiler(ProfilerConfig());
-  range("before");
-  worker = std::thread(propagate([&] {
-    range("on the worker");
-    collected = disable_profiler({false, true});
-    CHECK(profiler_enabled());
-    // The other thread's list has nothing new and is left out.
-    CHECK_EQ(disable_profiler({false, true}).size(), 1u);
-  }));
-  worker.join();
-  CHECK(disable_profiler({true, false}).empty());
-  CHECK(!has_thread_local_callbacks());
-  CHECK_EQ(collected.size(), 2u);
-  if (collected.size() != 2) return;
-  CHECK_EQ(collected[0].size(), 3u);
-  CHECK_EQ(collected[1].size(), 3u);
-  CHECK_EQ(collected[1][2].name, std::string(kStopProfileMark));
-}
-
 TEST(the_innermost_of_nested_profilers_gets_the_event) {
   enable_profiler(ProfilerConfig());
   const ThreadLocalState outer_state;
@@ -222,30 +186,6 @@ TEST(many_threads_feed_one_profiler_and_nothing_is_lost) {
   }
   CHECK_EQ(begun.size(), static_cast<size_t>(threads * ranges));
   CHECK_EQ(ended.size(), begun.size());
-}
-
-TEST(collecting_while_others_record_loses_nothing) {
-  constexpr size_t ranges = 3000;
-  enable_profiler(ProfilerConfig());
-  std::atomic<bool> done{false};
-  std::thread writer(propagate([&] {
-    for (size_t i = 0; i < ranges; ++i) range("work");
-    done = true;
-  }));
-  size_t pushes = 0, pops = 0;
-  const auto count = [&](const LegacyEventLists& lists) {
-    for (const LegacyEventList& list : lists) {
-      for (const LegacyEvent& event : list) {
-        pushes += event.kind == LegacyEventKind::PushRange;
-        pops += event.kind == LegacyEventKind::PopRange;
-      }
-    }
-  };
-  while (!done) count(disable_profiler({false, true}));
-  writer.join();
-  count(disable_profiler());
-  CHECK_EQ(pushes, ranges);
-  CHECK_EQ(pops, ranges);
 }
 
 namespace {

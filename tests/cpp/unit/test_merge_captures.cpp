@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_captures: the rows of several processes in one capture, with all that they refer to.
-#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -108,64 +107,6 @@ TEST(every_row_says_what_it_said) {
   }
 }
 
-TEST(equal_sites_are_one_but_for_counters) {
-  const Capture first = fastprof_test::rich_capture(), other = fastprof_test::rich_capture();
-  CHECK_EQ(merge_captures({{&first}, {&other}}).sites.size(), first.sites.size() + 2);
-}
-
-TEST(addresses_of_another_process_are_cancelled) {
-  const Capture first = fastprof_test::rich_capture();
-  Capture other = fastprof_test::rich_capture();
-  other.pid = 99;
-  const Capture all = merge_captures({{&first}, {&other}});
-  std::vector<size_t> stacks;
-  for (size_t row = 0; row < all.size(); ++row)
-    for_each_detail(all, row, [&](DetailType type, const uint64_t*, size_t) {
-      if (type == DetailType::cpp_stack) stacks.push_back(row);
-    });
-  CHECK_EQ(stacks.size(), size_t{1});
-  CHECK(stacks[0] < first.size());
-}
-
-TEST(threads_and_flows_of_processes_are_kept_apart) {
-  const Capture a = of_process(100), b = of_process(200), c = of_process(300);
-  const Capture all = merge_captures({{&a}, {&b}, {&c}});
-  validate_capture(all);
-  std::map<uint64_t, std::set<int64_t>> flows;  // id -> processes
-  merging::for_each_flow(
-      all, [&](size_t row, uint64_t id) { flows[id].insert(all.tracks[all.track[row]].pid); });
-  // 7 is within each process; the others have no end there, so they are kept.
-  CHECK_EQ(flows.size(), size_t{6});
-  for (const auto& [id, pids] : flows) CHECK_EQ(pids.size(), size_t{1});
-  CHECK(flows.count(7) == 1 && flows.count(100) == 1 && flows.count(200) == 1 &&
-        flows.count(300) == 1);
-  std::vector<uint64_t> forward_threads;
-  for (size_t row = 0; row < all.size(); ++row)
-    for_each_detail(all, row, [&](DetailType type, const uint64_t* words, size_t) {
-      if (type == DetailType::op) {
-        CHECK_EQ(words[1], uint64_t{all.tracks[all.track[row]].id});
-        forward_threads.push_back(words[1]);
-      }
-    });
-  CHECK_EQ(forward_threads.size(), size_t{3});
-}
-
-TEST(open_ranges_of_a_running_process_last_until_now) {
-  const Capture a = of_process(100), b = of_process(200);
-  const int64_t now = b.t1_ns + 5000;
-  CapturePart running{&b, 100, now, "worker"};
-  const Capture all = merge_captures({{&a}, running});
-  CHECK_EQ(all.end_ns.back(), now);
-  CHECK_EQ(all.t1_ns, now);
-  CHECK_EQ(all.end_ns[a.size() - 1], a.t1_ns);  // the other process keeps its end
-  // What ended keeps its end, and so does what has none: an instant is no open range.
-  for (size_t row = 0; row + 1 < b.size(); ++row)
-    CHECK_EQ(all.end_ns[a.size() + row], b.end_ns[row] + 100);
-  CHECK_EQ(all.name_of_process(100), std::string("process of 100"));
-  CHECK_EQ(all.name_of_process(200), std::string("worker"));
-  CHECK_EQ(all.name_of_process(300), std::string());
-}
-
 TEST(traces_show_each_process_once) {
   const Capture a = of_process(100), b = of_process(200);
   const Capture all = merge_captures({{&a}, {&b}, {&b, 1000000, INT64_MIN, "executed later"}});
@@ -236,38 +177,6 @@ TEST(correlations_of_processes_are_kept_apart) {
   CHECK_EQ(again.tracks[5].pid, 100200002);
 }
 
-TEST(tracks_of_tasks_and_ends_on_other_tracks_follow_their_process) {
-  const auto process = [](int64_t pid) {
-    CaptureBuilder b;
-    b.capture.pid = pid;
-    const uint32_t range = b.site("x");
-    b.track(pid, "first");
-    b.row(range, 0, 1);
-    b.row(range, 2, 3);
-    b.capture.tracks[b.track(pid, "task")].thread_id = 1;
-    b.track(pid + 1, "last");
-    b.row(range, 0, 1);
-    b.ended_on(1, 2);
-    b.capture.python_stacks = {{70, 0}, {71, 1}};
-    b.string("one");
-    b.string("two");
-    return b.finish();
-  };
-  const Capture a = process(100), b = process(200);
-  const Capture all = merge_captures({{&a}, {&b}});
-  validate_capture(all);
-  CHECK_EQ(all.tracks.size(), size_t{6});
-  CHECK_EQ(all.tracks[1].id_of_thread(), all.tracks[0].id);
-  CHECK_EQ(all.tracks[4].id_of_thread(), all.tracks[3].id);
-  CHECK(!all.tracks[0].is_task() && !all.tracks[3].is_task());
-  CHECK_EQ(all.ending_track(1)->tid, 101);
-  CHECK_EQ(all.ending_track(4)->tid, 201);
-  CHECK(all.ending_track(3) == nullptr);
-  CHECK(all.python_stacks ==
-        (std::vector<std::pair<uint64_t, uint32_t>>{{70, 0}, {71, 1}, {70, 2}, {71, 3}}));
-  CHECK(all.strings == (std::vector<std::string>{"one", "two", "one", "two"}));
-}
-
 TEST(what_is_said_of_the_whole_is_of_all_parts) {
   Capture a = of_process(100), b = of_process(200);
   a.node_id = 4;
@@ -301,27 +210,6 @@ TEST(what_is_said_of_the_whole_is_of_all_parts) {
   CHECK_EQ(merge_captures({{&a}, {&b}}).t1_ns, b.t1_ns + 77);
   CHECK_EQ(CapturePart().shift_ns, 0);
   CHECK(CapturePart().capture == nullptr && CapturePart().open_until_ns == INT64_MIN);
-}
-
-// New numbers of flows are exact as doubles, and used by no part.
-TEST(new_numbers_of_flows_are_free) {
-  const Capture a = of_process(100);
-  Capture b = of_process(200);
-  constexpr uint64_t kLast = (uint64_t{1} << 53) - 1;
-  const auto flows = [](const Capture& capture) {
-    std::vector<uint64_t> ids;
-    merging::for_each_flow(capture, [&](size_t, uint64_t id) { ids.push_back(id); });
-    return ids;
-  };
-  using Ids = std::vector<uint64_t>;
-  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast, 200}));
-  b.payload_words[b.payload[3]] = kLast;  // its third flow
-  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast - 1, kLast - 1, kLast}));
-  // A flow between the processes keeps its number.
-  b.payload_words[b.payload[3]] = 100;
-  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast, 100}));
-  b.payload[3] = kNoPayload;
-  CHECK(flows(merge_captures({{&a}, {&b}})) == (Ids{7, 7, 100, kLast, kLast}));
 }
 
 TEST(nothing_to_merge_is_an_error) {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "../../doubles/metal/fake_platform.hpp"
 #include "check.hpp"
@@ -51,12 +50,6 @@ metal::Work work_of(metal::WorkKind kind, const char* name, uint64_t bytes = 0) 
   work.name = name;
   work.bytes = bytes;
   return work;
-}
-
-double number_of(uint64_t word) {
-  double number = 0;
-  std::memcpy(&number, &word, sizeof number);
-  return number;
 }
 
 std::string name_of(const Activities& from, size_t row) {
@@ -246,125 +239,6 @@ TEST(a_collection_ends_when_what_was_committed_has_completed) {
   CHECK_EQ(clocked.observed->close(open, 60, &unfinished).dropped, unfinished);
 }
 
-TEST(rows_have_sites_places_and_words) {
-  Clocked clocked;
-  const uint64_t collection = clocked.observed->open();
-  CHECK_EQ(collection, 1u);
-  metal::Queue first, second_queue;
-  first.id = 70;
-  first.name = "first";
-  second_queue.id = 71;
-  second_queue.device_index = 1;
-  const double now = clocked.tick();
-  const auto run = [&](const metal::Work& work, const metal::Queue& queue, uint64_t buffer) {
-    const uint64_t number = clocked.observed->begun(work);
-    CHECK_EQ(number, buffer);  // works are numbered from 1
-    clocked.observed->ended(number, &queue);
-    clocked.observed->completed(number, clocked.times(now, now + 0.002, buffer));
-  };
-  run(work_of(metal::WorkKind::kernel, "add"), first, 1);
-  std::thread([&] { run(work_of(metal::WorkKind::kernel, "add"), second_queue, 2); }).join();
-  run(work_of(metal::WorkKind::kernel, "add"), first, 3);
-  run(work_of(metal::WorkKind::copy, "CPU to MPS", 96), first, 4);
-  const Activities got = clocked.observed->close(collection);
-  fastprof::check_activities(got);
-  CHECK_EQ(got.rows.size(), 8u);
-  if (got.rows.size() != 8) return;
-
-  // Calls are on the threads, works on the queues. What is alike shares its site.
-  for (size_t i = 0; i < 8; ++i) {
-    const fastprof::Activity& row = got.rows[i];
-    CHECK_EQ(row.correlation, i / 2 + 1);
-    CHECK_EQ(row.text, fastprof::kNoPayload);
-    CHECK(row.end >= row.begin);
-    const fastprof::SiteInfo& site = got.sites[row.site];
-    CHECK(site.kind == fastprof::EventKind::range);
-    CHECK_EQ(site.arg_names.size(), i % 2 == 0 ? 1u : i == 7 ? 5u : 4u);
-    CHECK_EQ(site.mask, i % 2 == 0 ? 1u << 8 : 1u << 9);  // of the runtime, of a device
-    CHECK_EQ(site.device_type, i % 2 == 0 ? -1 : 13);
-    CHECK_EQ(site.device_index, i % 2 == 0 ? -1 : i == 3 ? 1 : 0);
-  }
-  CHECK_EQ(got.sites.size(), 5u);
-  CHECK_EQ(got.rows[0].site, got.rows[2].site);
-  CHECK_EQ(got.rows[1].site, got.rows[5].site);
-  CHECK(got.rows[1].site != got.rows[3].site);
-  const fastprof::SiteInfo& call = got.sites[got.rows[0].site];
-  CHECK_EQ(call.category, std::string("mps_runtime"));
-  CHECK_EQ(call.arg_names.at(0), std::string("correlation"));
-  const fastprof::SiteInfo& copy = got.sites[got.rows[7].site];
-  CHECK_EQ(got.sites[got.rows[1].site].category, std::string("kernel"));
-  CHECK_EQ(copy.category, std::string("gpu_memcpy"));
-  const char* names[] = {"device", "queue", "correlation", "scheduling (us)", "bytes"};
-  for (size_t i = 0; i < 5; ++i) {
-    CHECK_EQ(copy.arg_names.at(i), std::string(names[i]));
-    CHECK(copy.arg_types.at(i) == (i == 3 ? fastprof::ArgType::float64 : fastprof::ArgType::int64));
-  }
-
-  CHECK_EQ(got.places.size(), 4u);
-  const auto place = [&](size_t row) { return got.places[got.rows[row].place]; };
-  CHECK_EQ(place(0).id, fastprof::platform::thread_id());
-  CHECK_EQ(place(0).device_index, -1);
-  CHECK(place(2).id != place(0).id);
-  CHECK_EQ(got.rows[4].place, got.rows[0].place);
-  CHECK_EQ(place(1).device_index, 0);
-  CHECK_EQ(place(1).id, 1);
-  CHECK_EQ(place(1).name, std::string("first"));
-  CHECK_EQ(place(3).device_index, 1);
-  CHECK_EQ(place(3).id, 2);
-  CHECK_EQ(place(3).name, std::string("queue 2"));
-  CHECK_EQ(got.rows[5].place, got.rows[1].place);
-
-  const auto words = [&](size_t row) { return got.words.data() + got.rows[row].words; };
-  CHECK_EQ(words(2)[0], 2u);
-  CHECK_EQ(words(3)[0], 1u);  // device, queue, correlation
-  CHECK_EQ(words(3)[1], 2u);
-  CHECK_EQ(words(3)[2], 2u);
-  const double scheduling_us = number_of(words(3)[3]);  // Clocked's millisecond
-  CHECK(scheduling_us > 999 && scheduling_us < 1001);
-  CHECK_EQ(words(7)[0], 0u);
-  CHECK_EQ(words(7)[1], 1u);
-  CHECK_EQ(words(7)[2], 4u);
-  CHECK_EQ(words(7)[4], 96u);
-  CHECK_EQ(got.words.size(), 21u);
-}
-
-TEST(a_command_buffer_with_a_copy_among_others_is_no_copy) {
-  Clocked clocked;
-  const uint64_t collection = clocked.observed->open();
-  const metal::Queue queue;
-  metal::BufferTimes times = clocked.times(clocked.tick(), clocked.tick() + 0.001, 3);
-  times.error = "lost \"device\"";
-  for (const metal::WorkKind kind : {metal::WorkKind::kernel, metal::WorkKind::copy}) {
-    const uint64_t number = clocked.observed->begun(work_of(kind, "work", 5));
-    clocked.observed->ended(number, &queue);
-    clocked.observed->completed(number, times);
-  }
-  // A later buffer may have the same number.
-  const uint64_t later = clocked.observed->begun(work_of(metal::WorkKind::graph, "later"));
-  clocked.observed->ended(later, &queue);
-  times.gpu_start_s += 0.5;
-  times.gpu_end_s = times.gpu_start_s - 0.25;  // before its begin: it takes no time
-  times.error.clear();
-  clocked.observed->completed(later, times);
-  const Activities got = clocked.observed->close(collection);
-  fastprof::check_activities(got);
-  const char* names[] = {"encode work", "blit copy work", "2 operations", "encode later", "later"};
-  CHECK_EQ(got.rows.size(), 5u);
-  for (size_t i = 0; i < 5 && i < got.rows.size(); ++i)
-    CHECK_EQ(name_of(got, i), std::string(names[i]));
-  const fastprof::SiteInfo& site = got.sites[got.rows[2].site];
-  CHECK_EQ(site.category, std::string("kernel"));
-  CHECK_EQ(site.arg_names.size(), 4u);
-  CHECK_EQ(got.texts.size(), 1u);
-  CHECK_EQ(got.texts.at(got.rows[2].text),
-           std::string("{\"operations\":[\"work\",\"work\"],\"error\":\"lost "
-                       "\\\"device\\\"\"}"));
-  CHECK_EQ(got.rows[4].text, fastprof::kNoPayload);
-  CHECK(got.rows[2].end > got.rows[2].begin);
-  CHECK_EQ(got.rows[4].end, got.rows[4].begin);
-  CHECK(got.rows[4].begin > got.rows[2].begin);
-}
-
 TEST(what_never_ran_is_at_its_commit_and_open_calls_last_until_the_end) {
   Clocked clocked;
   const uint64_t collection = clocked.observed->open();
@@ -389,52 +263,6 @@ TEST(what_never_ran_is_at_its_commit_and_open_calls_last_until_the_end) {
   CHECK_EQ(name_of(got, 2), std::string("encode open"));
   CHECK(got.rows[2].end > got.rows[2].begin && got.rows[2].end <= now);
   CHECK(got.rows[2].begin >= got.rows[0].end);
-}
-
-TEST(work_of_the_cpu_is_neither_awaited_nor_unfinished) {
-  Clocked clocked;
-  const uint64_t collection = clocked.observed->open();
-  metal::Work fallback = work_of(metal::WorkKind::cpu_fallback, "aten::sort");
-  fallback.on_gpu = false;
-  clocked.observed->ended(clocked.observed->begun(fallback), nullptr);
-  uint64_t unfinished = 7;
-  const Activities got = clocked.observed->close(collection, 600, &unfinished);
-  CHECK_EQ(unfinished, 0u);
-  CHECK_EQ(got.dropped, 0u);
-  CHECK_EQ(got.rows.size(), 1u);
-  CHECK_EQ(got.places.size(), 1u);
-}
-
-TEST(works_that_no_open_collection_has_seen_begin_are_forgotten) {
-  Clocked clocked;
-  CHECK_EQ(fastprof::MetalActivities::kMaxWorks, 4194304u);
-  const metal::Queue queue;
-  const auto commit = [&](const char* name) {
-    const uint64_t number = clocked.observed->begun(work_of(metal::WorkKind::kernel, name));
-    clocked.observed->ended(number, &queue);
-    clocked.observed->completed(number, clocked.times(1, 2, number));
-    return number;
-  };
-  const uint64_t first = clocked.observed->open();
-  const uint64_t one = commit("one");
-  const uint64_t second_collection = clocked.observed->open();
-  CHECK_EQ(second_collection, first + 1);
-  const uint64_t two = commit("two");
-  clocked.observed->abandon(first);
-  // Numbers go on. What completes again, or after its end, changes nothing of others.
-  clocked.observed->completed(one, clocked.times(5, 6, 99));
-  clocked.observed->ended(one, nullptr);
-  CHECK_EQ(commit("three"), two + 1);
-  clocked.observed->completed(two + 2, clocked.times(5, 6, 99));  // of nobody
-  const Activities got = clocked.observed->close(second_collection);
-  const char* names[] = {"encode two", "two", "encode three", "three"};
-  CHECK_EQ(got.rows.size(), 4u);
-  for (size_t i = 0; i < 4 && i < got.rows.size(); ++i)
-    CHECK_EQ(name_of(got, i), std::string(names[i]));
-  CHECK_EQ(clocked.observed->begun(work_of(metal::WorkKind::kernel, "none")), 0u);
-  const uint64_t last = clocked.observed->open();
-  CHECK_EQ(commit("four"), two + 2);
-  CHECK_EQ(clocked.observed->close(last).rows.size(), 2u);
 }
 
 TEST(every_range_may_be_a_signpost) {

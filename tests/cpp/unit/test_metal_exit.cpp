@@ -96,45 +96,6 @@ TEST(an_interrupt_prints_once_and_ends_the_process_as_without_us) {
   CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
 }
 
-// The handler waits for the table, but not for longer than some seconds.
-TEST(a_table_that_is_never_printed_does_not_keep_the_process) {
-  const Ended ended = run_in_child([] {
-    const auto stuck =
-        metal::Profiler::make(platform(), {0, 0, metal::OPERATION_STATS}, [](const std::string&) {
-          for (;;) pause();
-        });
-    metal::ExitReport::instance().arm(stuck);
-    raise(SIGINT);
-    return 5;
-  });
-  CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
-  CHECK(ended.text.empty());
-}
-
-TEST(an_interrupt_goes_on_to_the_previous_handler_which_is_restored) {
-  for (const bool with_info : {false, true}) {
-    const Ended ended = run_in_child([with_info] {
-      struct sigaction previous = {};
-      previous.sa_handler = &on_previous;
-      if (with_info) {
-        previous.sa_flags = SA_SIGINFO;
-        previous.sa_sigaction = &on_previous_with_info;
-      }
-      sigaction(SIGINT, &previous, nullptr);
-      armed();
-      raise(SIGINT);
-      raise(SIGINT);  // restored: goes there directly
-      struct sigaction now = {};
-      sigaction(SIGINT, nullptr, &now);
-      return now.sa_sigaction == previous.sa_sigaction ? 0 : 1;
-    });
-    CHECK_EQ(ended.status, 0);
-    CHECK_EQ(count_of(ended.text, "previous\n"), 2u);
-    CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
-    CHECK(ended.text.find("Operations") < ended.text.find("previous"));
-  }
-}
-
 TEST(an_ignored_interrupt_stays_ignored) {
   const Ended ended = run_in_child([] {
     signal(SIGINT, SIG_IGN);
@@ -214,78 +175,6 @@ TEST(an_interrupt_within_the_profiler_prints_when_it_has_left) {
   CHECK(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGINT);
   CHECK_EQ(count_of(ended.text, "There are no MPS operations"), 1u);
   CHECK(ended.text.find("still within") < ended.text.find("There are no"));
-}
-
-TEST(a_profiler_may_be_replaced) {
-  for (const bool interrupted : {false, true}) {
-    const Ended ended = run_in_child([interrupted] {
-      armed();
-      const auto second = metal::Profiler::make(platform(), {0, 0, metal::COPY_STATS});
-      metal::ExitReport::instance().arm(second);
-      if (interrupted) raise(SIGINT);
-      return 0;
-    });
-    CHECK_EQ(WIFSIGNALED(ended.status), interrupted);
-    CHECK_EQ(count_of(ended.text, "There are no copies"), 1u);
-    CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 0u);
-  }
-}
-
-TEST(the_report_is_finished_once_and_restores_the_action) {
-  const Ended ended = run_in_child([] {
-    platform().on_synchronize_all = [] { platform().stream.complete(3, 0); };
-    armed();
-    metal::ExitReport::instance().finish();
-    struct sigaction now = {};
-    sigaction(SIGINT, nullptr, &now);
-    return now.sa_handler == SIG_DFL ? 0 : 1;  // exit() finds nothing to finish
-  });
-  CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);
-}
-
-TEST(no_report_without_a_pipe) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  SKIP("the sanitizer opens files itself when an exception is thrown");
-#endif
-  const Ended ended = run_in_child([] {
-    rlimit files;
-    getrlimit(RLIMIT_NOFILE, &files);
-    const rlimit none = {0, files.rlim_max};
-    if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
-    try {
-      metal::ExitReport::instance().arm(
-          metal::Profiler::make(platform(), {0, 0, metal::OPERATION_STATS}));
-    } catch (const fastprof::UnavailableError&) {
-      setrlimit(RLIMIT_NOFILE, &files);
-      struct sigaction now = {};
-      sigaction(SIGINT, nullptr, &now);
-      return now.sa_handler == SIG_DFL ? 0 : 3;
-    }
-    return 1;
-  });
-  CHECK_EQ(ended.status, 0);
-  CHECK(ended.text.empty());
-}
-
-TEST(an_interrupt_of_a_forked_child_prints_nothing) {
-#if defined(__SANITIZE_THREAD__)
-  SKIP("under ThreadSanitizer, the child of a process with threads does not end by the signal");
-#endif
-  const Ended ended = run_in_child([] {
-    platform().on_synchronize_all = [] { platform().stream.complete(3, 0); };
-    armed();
-    const pid_t child = fork();
-    if (child == 0) {
-      raise(SIGINT);
-      _exit(7);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGINT ? 0 : 1;
-  });
-  CHECK_EQ(ended.status, 0);
-  CHECK_EQ(count_of(ended.text, " MPS Operations Profiling: "), 1u);  // the parent's, at its exit
 }
 
 TEST(a_forked_child_prints_nothing) {

@@ -69,22 +69,6 @@ TEST(options_imply_others) {
   CHECK_EQ(resolve(0, 0, 0).profile, 0u);
 }
 
-TEST(unknown_bits_are_refused) {
-  const auto message = [](uint32_t profile, uint32_t signposts, uint32_t log) {
-    return message_of([&] { metal::resolve_options({profile, signposts, log}, "a test"); });
-  };
-  CHECK_EQ(message(0, 0, 1024),
-           std::string("invalid log options 1024 in a test: use bits 0 to 9 (LogOptions)"));
-  CHECK_EQ(message(64, 0, 0), std::string("invalid profiling options 64 in a test: use bits 0 to "
-                                          "5 (ProfileOptions)"));
-  CHECK_EQ(message(0, 0x80000, 0), std::string("invalid signpost types 524288 in a test: use bits "
-                                               "16 to 18 (SignpostTypes)"));
-  CHECK(message(63, 0x70000, 1023).empty());
-  CHECK_EQ(message(metal::USE_EVENTS | metal::INCLUDE_SCHEDULE_INTERVAL, metal::BLIT_COPY, 0),
-           std::string("invalid profiling options INCLUDE_SCHEDULE_INTERVAL in a test: an event "
-                       "has no interval; add USE_INTERVALS"));
-}
-
 TEST(modes) {
   CHECK_EQ(metal::parse_mode("interval"), uint32_t{metal::ALL_SIGNPOST_INTERVALS});
   CHECK_EQ(metal::parse_mode("event"), uint32_t{metal::ALL_SIGNPOST_EVENTS});
@@ -97,43 +81,6 @@ TEST(modes) {
   CHECK_EQ(message_of([] { metal::parse_mode(","); }),
            std::string("the signpost trace mode is empty: use interval, event, or "
                        "interval,event"));
-}
-
-TEST(sums_are_numbers_or_names) {
-  using metal::options_detail::kLogNames;
-  using metal::options_detail::kTraceNames;
-  const auto log = [](const char* text) {
-    return metal::options_detail::parse_sum(text, kLogNames, "a test");
-  };
-  for (const char* nothing : {"", " ", "\t \t", "0", " 0x0 ", ",", " | "})
-    CHECK_EQ(log(nothing), 0u);
-  CHECK_EQ(log("17"), 17u);
-  CHECK_EQ(log(" 0x11\t"), 17u);
-  CHECK_EQ(log("021"), 17u);
-  CHECK_EQ(log("0xffffffff"), 4294967295u);
-  CHECK_EQ(message_of([&] { log("4294967296"); }),
-           std::string("invalid options 4294967296 in a test: the number has more than 32 bits"));
-  CHECK_EQ(message_of([&] { log(" -1 "); }),
-           std::string("invalid option '-1' in a test: use a number, or names joined by ','"));
-  CHECK_EQ(message_of([&] { log("17 COPY_INFO"); }),
-           std::string("invalid option '17 COPY_INFO' in a test: use a number, or names joined by "
-                       "','"));
-  CHECK_EQ(log("COPY_INFO"), 2u);
-  CHECK_EQ(log("COPY_INFO|OPERATION_INFO,INCLUDE_BUFFER_ID"), 515u);
-  CHECK_EQ(log("  COPY_INFO \t,, |OPERATION_INFO  ,\tCOPY_INFO,"), 3u);
-  const std::string known[] = {"OPERATION_INFO",     "COPY_INFO",        "CPU_FALLBACK_INFO",
-                               "ALL_STATS",          "OPERATION_STATS",  "COPY_STATS",
-                               "CPU_FALLBACK_STATS", "INCLUDE_GPU_TIME", "INCLUDE_KERNEL_TIME",
-                               "INCLUDE_BUFFER_ID"};
-  for (uint32_t bit = 0; bit < 10; ++bit) CHECK_EQ(log(known[bit].c_str()), 1u << bit);
-  const std::string traced[] = {"ALL_SIGNPOST_EVENTS",  "ALL_SIGNPOST_INTERVALS",
-                                "WAIT_UNTIL_COMPLETED", "INCLUDE_SCHEDULE_INTERVAL",
-                                "USE_INTERVALS",        "USE_EVENTS"};
-  for (uint32_t bit = 0; bit < 6; ++bit)
-    CHECK_EQ(metal::options_detail::parse_sum(traced[bit], kTraceNames, "a test"), 1u << bit);
-  CHECK_EQ(metal::options_detail::parse_sum("RUN_OPERATION|BLIT_COPY|CPU_FALLBACK", kTraceNames,
-                                            "a test"),
-           0x70000u);
 }
 
 TEST(environment) {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Metal profiler's signposts, lines, statistics, tables and captures, through a fake platform.
-#include <cstdlib>
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "fastprof/metal/gpu_capture.hpp"
 #include "metal_setup.hpp"
@@ -29,25 +25,6 @@ TEST(nothing_is_profiled_by_default) {
   setup.profiler->end_profile_cpu_fallback("sort");
   CHECK(setup.platform.log.empty());
   CHECK(setup.profiler->statistics().operations.empty());
-}
-
-TEST(an_interval_begins_when_its_command_buffer_is_scheduled) {
-  Setup setup(0, metal::RUN_OPERATION);
-  const TensorDescription tensors[] = {tensor(DeviceType::MPS),
-                                       tensor(DeviceType::CPU, DType::int64),
-                                       tensor(DeviceType::CPU, DType::undefined)};
-  CHECK_EQ(setup.profiler->begin_profile_kernel(&kernel, "add", tensors), 1u);
-  CHECK(setup.take().empty());
-  setup.profiler->end_profile_kernel(&kernel, nullptr, metal::SyncType::COMMIT);
-  CHECK_TEXTS(setup.take(), {"synchronize 1"});
-  setup.platform.stream.schedule();
-  CHECK_TEXTS(
-      setup.take(),
-      {"begin operation 2001: add:MPS:Float[2, 3]:CPU:Long[2, 3]:undefined (id=K1, run=1)"});
-  CHECK_EQ(setup.profiler->statistics().pending_count, 1u);
-  setup.platform.stream.complete(2.0, 0.5);
-  CHECK_TEXTS(setup.take(), {"end operation 2001"});
-  CHECK_EQ(setup.profiler->statistics().pending_count, 0u);
 }
 
 TEST(an_interval_may_include_scheduling) {
@@ -339,25 +316,6 @@ TEST(tables) {
     check::fail(__FILE__, __LINE__, "got\n" + setup.printed + "instead of\n" + wanted);
   setup.printed.clear();
   profiler.log_statistics(true);  // once
-  CHECK(setup.printed.empty());
-}
-
-TEST(empty_tables_say_so_and_pending_work_is_awaited) {
-  Setup setup(0, 0, metal::ALL_STATS);
-  setup.profiler->log_statistics(true);
-  CHECK_EQ(setup.printed, std::string("There are no MPS operations logged for profiling\n"
-                                      "There are no CPU Fallbacks logged for profiling\n"
-                                      "There are no copies logged for profiling\n"));
-  setup.profiler->begin_profile_kernel(&kernel, "add");
-  setup.profiler->end_profile_kernel(&kernel);
-  CHECK_EQ(setup.profiler->wait_for_pending(0.01), 1u);
-  setup.platform.on_synchronize_all = [&] { setup.platform.stream.complete(1, 0); };
-  CHECK_EQ(setup.profiler->wait_for_pending(10), 0u);
-}
-
-TEST(the_environment_alone_prints_nothing_without_stats) {
-  Setup setup(0, 0, metal::OPERATION_INFO);
-  setup.profiler->log_statistics(true);
   CHECK(setup.printed.empty());
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of ops as words: what is put is what is read, what does not fit is left out, and words
-// that nobody has put are read without harm.
+// Inputs of ops as words: what is put is what is read, and what does not fit is left out; their
+// texts.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -117,57 +116,6 @@ TEST(small_tensors_are_put_alike) {
   CHECK(put > 5000);
 }
 
-TEST(numbers_without_a_branch_for_their_kind) {
-  // Every room from none to plenty: what does not fit is refused, and nothing of it is there.
-  for (uint32_t capacity = 1; capacity < 12; ++capacity) {
-    Words words(capacity);
-    uint32_t fitted = 0;
-    fitted += words.put.put_scalar(InputKind::other, 77, 1) ? 1 : 0;
-    for (const int64_t number : {int64_t{3}, INT64_MIN})
-      fitted += words.put.put_scalar(InputKind::integer, static_cast<uint64_t>(number), 2) ? 1 : 0;
-    fitted += words.put.put_scalar(InputKind::boolean, 1, 2) ? 1 : 0;
-    fitted += words.put.put_scalar(InputKind::real, bits_of(-0.1), 2) ? 1 : 0;
-    CHECK(words.put.position() <= words.memory.data() + capacity);
-    words.stored = fitted;
-    const OpInputs inputs = words.read();
-    CHECK_EQ(inputs.inputs.size(), size_t{fitted});
-    if (fitted != 5) continue;
-    CHECK(inputs.inputs[0].kind == InputKind::other);
-    CHECK_EQ(inputs.inputs[1].integer, 3);
-    CHECK_EQ(inputs.inputs[2].integer, INT64_MIN);
-    CHECK(inputs.inputs[3].kind == InputKind::boolean && inputs.inputs[3].integer == 1);
-    CHECK_EQ(inputs.inputs[4].real, -0.1);
-  }
-}
-
-TEST(numbers_lists_and_texts) {
-  constexpr int64_t edges[] = {
-      0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
-  Words words;
-  for (const int64_t edge : edges) words.add(words.put.put_integer(edge));
-  words.add(words.put.put_number(InputKind::real, bits_of(-0.1)));
-  words.add(words.put.put_complex({bits_of(2), bits_of(-3)}));
-  words.add(words.put.put_number(InputKind::boolean, 1));
-  words.add(put_packed_list(words.put, {3, -4, 5}));
-  words.add(put_packed_list(words.put, {}));
-  const std::string text(300, 'x');
-  words.add(words.put.put_text(text.data(), 9));
-  words.add(words.put.put_text(text.data(), text.size()));
-  words.add(words.put.put(InputKind::undefined));
-  const OpInputs inputs = words.read();
-  const std::vector<OpInput>& in = inputs.inputs;
-  CHECK_EQ(in.size(), size_t{17});
-  for (size_t i = 0; i < 9; ++i) CHECK_EQ(in[i].integer, edges[i]);
-  CHECK_EQ(in[9].real, -0.1);
-  CHECK(in[10].real == 2 && in[10].imaginary == -3);
-  CHECK_EQ(in[11].integer, int64_t{1});
-  CHECK(in[12].items.size() == 3 && in[12].items[1].integer == -4 && in[12].items[2].integer == 5);
-  CHECK(in[13].items.empty());
-  CHECK_EQ(in[14].text, std::string(9, 'x'));
-  CHECK_EQ(in[15].text.size(), size_t{kMaxInputTextBytes});
-  CHECK(in[16].kind == InputKind::undefined);
-}
-
 TEST(what_does_not_fit_is_left_out_whole) {
   const int64_t sizes[] = {2, 3, 4, 5};
   const int64_t strides[] = {1, 9, 9, 9};
@@ -184,19 +132,6 @@ TEST(what_does_not_fit_is_left_out_whole) {
     CHECK(decode_op_inputs(words.memory.data(), capacity, inputs));
     CHECK_EQ(inputs.inputs.size(), size_t{fitted});
     CHECK_EQ(inputs.given, uint64_t{fitted} + 7);
-  }
-}
-
-TEST(inputs_whose_last_word_is_missing) {
-  for (const InputKind kind : {InputKind::integer, InputKind::boolean, InputKind::real,
-                               InputKind::complex, InputKind::tensor}) {
-    const auto head = static_cast<uint64_t>(kind) | uint64_t{1} << 5 | uint64_t{2} << 8;
-    const uint64_t words[] = {1 | uint64_t{1} << 32, head, 3, 4, 5, 6, 7, 8};
-    size_t whole = 2;
-    OpInputs inputs;
-    while (whole < 8 && !decode_op_inputs(words, whole, inputs)) ++whole;
-    CHECK(whole > 2 && whole < 8);
-    CHECK_EQ(inputs.inputs.size(), 1u);
   }
 }
 
@@ -232,24 +167,6 @@ TEST(lists_longer_than_30_show_30_and_the_last) {
   const uint32_t used = words.finish();
   const std::string dims = op_input_texts(words.memory.data(), used).inputs[0].second;
   CHECK(dims.find("[29], \"...\", [32]]]") != std::string::npos);
-}
-
-TEST(keywords_by_their_names) {
-  Words words;
-  words.put.put_text("stream", 6);
-  words.put.put_integer(7);
-  words.put.put_text("a \"b\"", 5);
-  words.put.put(InputKind::list, 0, 1);
-  words.put.put_text("c", 1);
-  words.put.put_text("none", 4);
-  words.put.put(InputKind::other);
-  const uint32_t used = words.finish(3);
-  const OpInputTexts texts = op_input_texts(words.memory.data(), used);
-  CHECK(texts.inputs.empty());
-  CHECK_EQ(texts.keywords.size(), size_t{2});
-  CHECK_EQ(texts.keywords[0].second, "7");
-  CHECK_EQ(texts.keywords[1].first, "a \"b\"");
-  CHECK_EQ(texts.keywords[1].second, "[\"c\"]");
 }
 
 namespace {
@@ -291,40 +208,6 @@ TEST(real_numbers_are_shown_as_pytorch_prints_them) {
     CHECK_EQ(shown(words, 3, used), std::string(text));
     CHECK_EQ(shown(words, 2, used), std::string("\"Scalar\""));
   }
-}
-
-TEST(lists_of_tensors_say_what_is_left_out) {
-  const auto sizes = [](uint32_t stored, uint32_t given) {
-    Words words;
-    words.stored = 1;
-    if (stored == given) {
-      words.put.put(InputKind::tensor_list, 0, given);
-    } else {  // the number of those stored follows
-      words.put.put_scalar(InputKind::tensor_list, stored, 2);
-      words.memory[1] =
-          static_cast<uint64_t>(InputKind::tensor_list) | input_bit::cut | uint64_t{given} << 32;
-    }
-    for (int64_t i = 0; i < stored; ++i) words.put.put_tensor(6, &i, nullptr, 1);
-    const uint32_t used = words.finish();
-    return shown(words, 0, used);
-  };
-  std::string first_30 = "[[0]";
-  for (int i = 1; i < 30; ++i) first_30 += ", [" + std::to_string(i) + ']';
-  CHECK_EQ(sizes(0, 0), std::string("[]"));
-  CHECK_EQ(sizes(1, 1), std::string("[[0]]"));
-  CHECK_EQ(sizes(2, 5), std::string("[[0], [1], \"...\"]"));
-  CHECK_EQ(sizes(0, 5), std::string("[\"...\"]"));
-  CHECK_EQ(sizes(30, 30), first_30 + "]");
-  CHECK_EQ(sizes(31, 31), first_30 + ", [30]]");
-  CHECK_EQ(sizes(32, 32), first_30 + ", \"...\", [31]]");
-  CHECK_EQ(sizes(33, 40), first_30 + ", \"...\", [32], \"...\"]");
-}
-
-TEST(inputs_that_found_no_room_are_told) {
-  Words words;
-  const uint32_t used = words.finish(0, 3);
-  for (size_t column = 0; column < 4; ++column)
-    CHECK_EQ(shown(words, column, used), std::string("\"...\""));
 }
 
 TEST(keywords_of_every_kind) {

@@ -90,20 +90,6 @@ TEST(tasks_of_a_pool_see_what_was_set_at_their_launch) {
   }
 }
 
-TEST(tasks_may_launch_tasks) {
-  Pool pool;
-  std::future<std::future<int>> outer;
-  {
-    const DebugInfoGuard guard(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(7));
-    outer = pool.submit(propagate([&pool] {
-      CHECK_EQ(request(), 7);
-      const DebugInfoGuard inner(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(8));
-      return pool.submit(propagate([] { return request(); }));
-    }));
-  }
-  CHECK_EQ(outer.get().get(), 8);
-}
-
 TEST(any_callable_arguments_and_results) {
   const DebugInfoGuard guard(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(1));
   auto owner = std::make_unique<int>(5);
@@ -142,42 +128,3 @@ TEST(exceptions_pass_and_the_state_is_restored) {
   }).join();
 }
 #endif
-
-TEST(one_snapshot_may_run_on_several_threads_at_once) {
-  const DebugInfoGuard guard(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(2));
-  const auto task = propagate([] { return request(); });
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&task] {
-      for (int k = 0; k < 500; ++k) CHECK_EQ(task(), 2);
-    });
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST(a_named_callable_is_copied_and_moved) {
-  const DebugInfoGuard guard(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(5));
-  int seen = 0;
-  auto task = propagate([&seen] { seen = request(); });
-  std::thread(task).join();  // copies an lvalue
-  CHECK_EQ(seen, 5);
-  const auto constant = task;
-  std::function<void()> function = task;
-  const std::function<void()> other = constant;
-  seen = 0;
-  std::thread(function).join();
-  CHECK_EQ(seen, 5);
-  seen = 0;
-  std::thread(other).join();
-  CHECK_EQ(seen, 5);
-  seen = 0;
-  std::thread(std::move(task)).join();
-  CHECK_EQ(seen, 5);
-  auto once = propagate([kept = std::make_unique<int>(1)] { return *kept; });
-  using MoveOnly = decltype(once);
-  static_assert(!std::is_copy_constructible_v<MoveOnly> && std::is_move_constructible_v<MoveOnly>,
-                "as its callable");
-  std::packaged_task<int()> packaged(std::move(once));
-  std::future<int> result = packaged.get_future();
-  std::thread(std::move(packaged)).join();
-  CHECK_EQ(result.get(), 1);
-}

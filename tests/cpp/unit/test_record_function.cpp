@@ -34,13 +34,6 @@ TEST(before_and_end_are_idempotent) {
   CHECK_EQ(starts[0].thread_id, current_thread_id());
 }
 
-TEST(a_function_that_never_begins_calls_nothing) {
-  const Observed observed;
-  { RecordFunction function; }
-  CHECK_EQ(starts.size(), 0u);
-  CHECK_EQ(ends.size(), 0u);
-}
-
 TEST(names_are_borrowed_or_copied) {
   const Observed observed;
   {
@@ -317,20 +310,6 @@ TEST(callbacks_chosen_ahead) {
     CHECK_EQ(starts[0].scope, RecordScope::USER_SCOPE);
   }
   CHECK_EQ(ends.size(), 1u);
-}
-
-TEST(callbacks_chosen_ahead_may_be_none) {
-  { CHECK(!RecordFunction(step_callbacks(RecordScope::FUNCTION)).is_active()); }
-  Session session;
-  session.start();
-  {
-    RecordFunction function(step_callbacks(RecordScope::FUNCTION));
-    CHECK(function.is_active());
-    function.before("recorded");
-    const DisableRecordFunctionGuard off;
-    CHECK(!RecordFunction(step_callbacks(RecordScope::FUNCTION)).is_active());
-  }
-  CHECK_EQ(session.stop().size(), 1u);
 }
 
 namespace {

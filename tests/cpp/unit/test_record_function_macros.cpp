@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordFunction's macros, and functions as a session records them, with and without callbacks.
 #include <cstring>
-#include <memory>
 #include <string>
-#include <thread>
 
 #include "fastprof/primitives/record_function_macros.hpp"
 #include "record_function_checks.hpp"
@@ -60,20 +58,6 @@ TEST(macros_pass_their_options) {
   CHECK_EQ(starts[3].name, "dynamic");
   { FASTPROF_RECORD_FUNCTION_WITH_SCOPE(RecordScope::STATIC_RUNTIME_OP, "op"); }
   CHECK_EQ(starts[4].scope, RecordScope::STATIC_RUNTIME_OP);
-}
-
-TEST(macros_evaluate_nothing_when_nobody_listens) {
-  evaluated = 0;
-  CHECK_EQ(add(1, 2), 3);
-  CHECK_EQ(evaluated, 0);
-}
-
-TEST(inputs_are_converted_only_when_needed) {
-  const Observed observed;
-  evaluated = 0;
-  add(1, 2);
-  CHECK_EQ(evaluated, 1);  // the argument of inputs(); the outputs are not wanted
-  CHECK_EQ(starts[0].num_inputs, 0u);
 }
 
 TEST(options_may_be_without_values) {
@@ -173,43 +157,6 @@ TEST(functions_are_recorded_with_and_without_callbacks) {
     if (capture.sites[capture.site[row]].name != "args with callbacks") continue;
     CHECK_EQ(capture.payload_words[capture.payload[row]], 12u);
   }
-}
-
-TEST(a_function_at_a_site_with_arguments_records_zeros_for_them) {
-  static constexpr const char* names[] = {"rows", "columns"};
-  static constexpr ArgType types[] = {ArgType::int64, ArgType::int64};
-  static constexpr Site site = make_site(SiteKind::range, category::op, RecordScope::FUNCTION,
-                                         "typed", nullptr, nullptr, 0, 2, names, types);
-  Session session;
-  session.start();
-  for (const int64_t sequence_number : {-1, 7}) {
-    RecordFunction function(site);
-    CHECK(function.is_active());
-    function.before(site, {}, {}, sequence_number);
-    CHECK_EQ(function.name(), "typed");
-  }
-  const Capture& capture = session.stop();
-  CHECK_EQ(capture.size(), 2u);
-  for (size_t row = 0; row < capture.size(); ++row) {
-    CHECK_EQ(capture.payload_words[capture.payload[row]], 0u);
-    CHECK_EQ(capture.payload_words[capture.payload[row] + 1], 0u);
-  }
-}
-
-TEST(a_recorded_function_may_end_on_another_thread) {
-  Session session;
-  session.start();
-  auto function = std::make_unique<RecordFunction>();
-  function->before("handed over");
-  std::thread([&] { function->end(); }).join();
-  function.reset();
-  session.stop();
-  CHECK_EQ(rows_named(session, "handed over"), 1);
-  const Capture& capture = session.capture();
-  for (size_t row = 0; row < capture.size(); ++row)
-    if (capture.sites[capture.site[row]].name == "handed over")
-      CHECK((capture.flags[row] & event_flag::finished) != 0 &&
-            (capture.flags[row] & event_flag::cross_thread_end) != 0);
 }
 
 TEST(ranges_call_callbacks_without_a_session) {

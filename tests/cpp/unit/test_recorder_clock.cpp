@@ -4,7 +4,6 @@
 #include <memory>
 #include <random>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "recorder_checks.hpp"
@@ -86,104 +85,6 @@ TEST(jumps_and_suspends_are_breaks) {
                          0);
   CHECK(back.discontinuous(5 * second, 6 * second));
   CHECK_EQ(back.to_ns(6 * second), 2'000'000'000);
-}
-
-TEST(few_knots_are_enough_to_convert) {
-  fp::TickConverter none({}, 0);
-  CHECK_EQ(none.to_ns(5), 5);
-  fp::TickConverter one({knot(100, 1000)}, 0);
-  CHECK_EQ(one.to_ns(150), 1050);
-  CHECK_EQ(one.to_ns(50), 950);
-}
-
-TEST(the_limits_of_breaks) {
-  const auto breaks = [](std::vector<fp::ClockKnot> knots) {
-    return fp::TickConverter(std::move(knots), 0).discontinuous(0, UINT64_MAX);
-  };
-  constexpr int64_t second = 1'000'000'000;
-  // Suspended for more than 1 ms, by either sign.
-  for (const int64_t ns : {1'000'001, -1'000'001})
-    CHECK(breaks({knot(1, 1), knot(second + 1, second + 1, ns)}));
-  for (const int64_t ns : {1'000'000, -1'000'000})
-    CHECK(!breaks({knot(1, 1), knot(second + 1, second + 1, ns)}));
-  // A rate that differs by more than 0.1 % from the first one.
-  const auto then = [&](int64_t ns) {
-    return breaks({knot(0, 0), knot(second, second), knot(2 * second, second + ns)});
-  };
-  CHECK(!then(1'001'000'000));
-  CHECK(then(1'001'001'000));
-  CHECK(!then(999'000'000));
-  CHECK(then(998'999'000));
-  // Over 1 ms and less, the rate is not tested, nor is it the norm.
-  CHECK(!breaks({knot(0, 0), knot(second, second), knot(second + 100'000, second + 1'000'000)}));
-  CHECK(breaks({knot(0, 0), knot(second, second), knot(second + 100'000, second + 1'000'001)}));
-  CHECK(!breaks({knot(0, 0), knot(100'000, 1'000'000), knot(second, second + 900'000)}));
-  CHECK(breaks({knot(0, 0), knot(100'000, 1'000'001), knot(second, second + 900'001)}));
-  // A counter that stands still or goes back while time passes. A kernel's clock that does so says
-  // nothing about the counter.
-  CHECK(breaks({knot(0, 0), knot(100, 100), knot(100, 101)}));
-  CHECK(breaks({knot(0, 0), knot(100, 100), knot(99, 101)}));
-  CHECK(!breaks({knot(0, 0), knot(100, 100), knot(100, 100)}));
-  CHECK(!breaks({knot(0, 0), knot(100, 100), knot(101, 100)}));
-  CHECK(!breaks({knot(0, 0), knot(100, 100), knot(101, 99)}));
-}
-
-TEST(a_break_lies_between_the_stamps_on_either_side) {
-  fp::TickConverter clock(
-      {knot(1000, 1000), knot(2000, 2000, 5'000'000), knot(3000, 3000, 5'000'000)}, 0);
-  CHECK(clock.discontinuous(1999, 2000));
-  CHECK(clock.discontinuous(0, 9999));
-  CHECK(!clock.discontinuous(2000, 2001));
-  CHECK(!clock.discontinuous(1000, 1999));
-  CHECK(!clock.discontinuous(2999, 3001));
-}
-
-TEST(each_segment_has_its_own_slope) {
-  const std::vector<fp::ClockKnot> knots = {knot(100, 1000), knot(200, 1100), knot(300, 1300),
-                                            knot(400, 1600)};
-  const std::pair<uint64_t, int64_t> expected[] = {
-      {0, 900},    {99, 999},   {100, 1000}, {101, 1001}, {199, 1099}, {200, 1100}, {201, 1102},
-      {299, 1298}, {300, 1300}, {301, 1303}, {399, 1597}, {400, 1600}, {401, 1603}, {1000, 3400},
-  };
-  for (const auto& [first, at_first] : expected) {
-    for (const auto& [second, at_second] : expected) {
-      fp::TickConverter clock(knots, 0);
-      CHECK_EQ(clock.to_ns(first), at_first);
-      CHECK_EQ(clock.to_ns(second), at_second);
-    }
-  }
-}
-
-TEST(halves_of_nanoseconds_are_rounded_up) {
-  fp::TickConverter clock({knot(1000, 1000), knot(3000, 2000)}, 0);
-  CHECK_EQ(clock.to_ns(1001), 1001);
-  CHECK_EQ(clock.to_ns(1002), 1001);
-  CHECK_EQ(clock.to_ns(1003), 1002);
-  CHECK_EQ(clock.to_ns(999), 999);
-  CHECK_EQ(clock.to_ns(998), 999);
-}
-
-TEST(the_error_is_half_the_widest_bracket) {
-  const auto error = [](std::vector<fp::ClockKnot> knots) {
-    return fp::TickConverter(std::move(knots), 0).error_ns();
-  };
-  CHECK_EQ(error({}), 0);
-  CHECK_EQ(error({{0, 0, 0, 0}, {100, 100, 0, 0}}), 0);
-  CHECK_EQ(error({{0, 0, 64, 0}, {100, 100, 40, 0}}), 32);
-  CHECK_EQ(error({{0, 0, 40, 0}, {100, 100, 64, 0}}), 32);
-  CHECK_EQ(error({{0, 0, 40, 0}, {100, 200, 64, 0}}), 64);  // of 2 ns a tick
-}
-
-TEST(the_list_of_knots_stays_bounded) {
-  fp::State* s = fp::state();
-  fp::StateLock hold(s);
-  for (int i = 0; i < 5000; ++i) {
-    fp::add_knot(s, 1);
-    CHECK(s->knots->count <= fp::kMaxKnots);
-    for (uint32_t k = 1; k < s->knots->count; ++k)
-      if (s->knots->knots[k].ticks <= s->knots->knots[k - 1].ticks) CHECK(false);
-    if (i % 100 == 0) ::usleep(1100);
-  }
 }
 
 TEST(stamps_agree_with_the_system_clock) {

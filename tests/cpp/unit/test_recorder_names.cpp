@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names made at run time: the limit of their memory, truncation, and reclaiming between sessions.
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <thread>
 
+#include "fastprof/recorder/names/reclaim_names.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -103,18 +103,6 @@ TEST(at_the_bound_events_share_a_name_and_are_counted) {
   CHECK_EQ(count_named(next.capture(), "after 99"), 1);
 }
 
-TEST(strings_at_the_bound_are_counted) {
-  fp::Session session(small());
-  session.start();
-  for (int i = 0; i < 2000; ++i) {
-    FASTPROF_RANGE_ARGS("text", "value", "string " + std::to_string(i));
-  }
-  session.stop();
-  const uint64_t shared = dropped(session.capture(), fp::DropCause::names);
-  CHECK(shared > 1000 && shared < 2000);
-  CHECK_EQ(session.capture().strings.back(), "<too many strings>");
-}
-
 TEST(long_names_are_cut_with_a_mark_and_counted) {
   const std::string huge(10 << 20, 'n');
   const std::string accents = [] {
@@ -140,20 +128,6 @@ TEST(long_names_are_cut_with_a_mark_and_counted) {
   CHECK_EQ(count_named(capture, std::string(65536, 'f')), 1);
   CHECK_EQ(capture.strings.at(0), cut);
   CHECK(fp::state()->session_names.bytes < (1u << 20));
-}
-
-TEST(the_bound_is_an_option) {
-  fp::SessionOptions tiny;
-  tiny.max_name_bytes = 1000;
-  CHECK_THROWS(fp::ValueError, fp::Session(tiny).start());
-  fp::Session wide;  // the larger bound holds while both run
-  wide.start();
-  fp::Session narrow(small());
-  narrow.start();
-  fill("both ", 2000);
-  narrow.stop();
-  wide.stop();
-  CHECK_EQ(dropped(narrow.capture(), fp::DropCause::names), 0);
 }
 
 TEST(open_ranges_keep_their_names) {
@@ -234,27 +208,6 @@ TEST(callbacks_read_names_of_ranges_that_outlive_a_reclaim) {
   }
   fp::remove_callback(handle);
   CHECK_EQ(seen, "seen as well, seen at the end");
-}
-
-TEST(names_in_use_are_not_reclaimed) {
-  fp::Session session(small());
-  session.start();
-  fp::NameUse use;
-  const fp::Site* site = fp::session_site(use, range_site, "in use");
-  fill("filler ");
-  session.stop();
-  { fp::Session(small()).start(); }  // tries again
-  CHECK_EQ(std::string(site->name), "in use");
-}
-
-TEST(a_thread_that_never_recorded_uses_names) {
-  for (int i = 0; i < 3; ++i) {
-    fp::Session session(small());
-    session.start();
-    std::thread([] { fill("of a new thread "); }).join();
-    session.stop();
-    CHECK_EQ(count_named(session.capture(), "of a new thread 299"), 1);
-  }
 }
 
 TEST(a_forked_child_reclaims_on_its_own) {

@@ -63,19 +63,6 @@ TEST(wrong_calls_are_refused) {
   CHECK_THROWS(fp::ValueError, small.start());
 }
 
-TEST(a_session_may_be_started_again) {
-  fp::Session session;
-  for (int i = 0; i < 5; ++i) {
-    session.start();
-    CHECK_EQ(session.capture().size(), 0);
-    for (int k = 0; k <= i; ++k) {
-      FASTPROF_RANGE("again");
-    }
-    session.stop();
-    CHECK_EQ(session.capture().size(), i + 1);
-  }
-}
-
 TEST(sixty_four_sessions_at_once_and_no_more) {
   std::vector<std::unique_ptr<fp::Session>> sessions;
   for (int i = 0; i < 64; ++i) {
@@ -93,30 +80,6 @@ TEST(sixty_four_sessions_at_once_and_no_more) {
   { FASTPROF_RANGE("step"); }
   one_more.stop();
   CHECK_EQ(one_more.capture().size(), 1);
-}
-
-TEST(nested_and_overlapping_sessions_see_all_of_theirs) {
-  fp::Session a, b;
-  a.start();
-  { FASTPROF_RANGE("1"); }
-  b.start();
-  { FASTPROF_RANGE("2"); }
-  fp::Session c;
-  c.start();
-  { FASTPROF_RANGE("3"); }
-  a.stop();
-  { FASTPROF_RANGE("4"); }
-  c.stop();
-  { FASTPROF_RANGE("5"); }
-  b.stop();
-  const auto names = [](const fp::Capture& capture) {
-    std::string all;
-    for (size_t i = 0; i < capture.size(); ++i) all += name_of(capture, i);
-    return all;
-  };
-  CHECK_EQ(names(a.capture()), "123");
-  CHECK_EQ(names(b.capture()), "2345");
-  CHECK_EQ(names(c.capture()), "34");
 }
 
 TEST(each_session_has_its_own_categories) {
@@ -166,16 +129,6 @@ TEST(open_at_stop_is_unfinished_whenever_it_ends) {
   CHECK(!finished(inner.capture(), 0));
   CHECK_EQ(outer.capture().size(), 1);
   CHECK(finished(outer.capture(), 0));
-}
-
-TEST(an_open_range_is_a_parent) {
-  fp::Session session;
-  session.start();
-  const fp::RangeHandle loose = fp::begin_range(loose_site);
-  { FASTPROF_RANGE("child"); }
-  session.stop();
-  fp::end_range(loose);
-  CHECK_EQ(parent_name(session.capture(), rows_named(session.capture(), "child").at(0)), "loose");
 }
 
 TEST(begun_before_the_start_is_not_in_it_unless_asked_for) {

@@ -67,53 +67,6 @@ void record_chunks(const Spilling& session, size_t chunks) {
 
 }  // namespace
 
-TEST(a_pass_moves_the_closed_chunks_of_its_session) {
-  fp::State* s = fp::state();
-  Spilling first, second;
-  fp::SpillFile file_of_first(""), file_of_second("");
-  record_chunks(first, 3);
-  CHECK_EQ(first.closed(), 3);
-  CHECK_EQ(first.pinned(), 4);  // with the current one
-  {
-    fp::StateLock hold(s);
-    for (const fp::TrackSnapshot& track : fp::take_closed(s, first.index()).tracks)
-      for (const fp::PinnedRun& run : track.runs) {
-        CHECK(run.closed && !run.refused && run.chunk->place == fp::ChunkPlace::full);
-        CHECK(run.end == fp::closed_end(run.chunk));
-      }
-    first.slot().spill_state =
-        fp::spill_state::active | fp::spill_state::failing | fp::spill_state::stalled;
-  }
-  const uint32_t progress = s->spill_progress;
-  CHECK_EQ(first.spill(file_of_first), 3);
-  CHECK_EQ(s->spill_progress, progress + 1);
-  CHECK_EQ(first.slot().spill_pass, 2);
-  CHECK(first.slot().spill_state == fp::spill_state::active);
-  CHECK_EQ(first.closed(), 0);
-  CHECK_EQ(first.pinned(), 1);
-  CHECK_EQ(second.closed(), 3);
-  CHECK_EQ(second.pinned(), 4);
-  CHECK(file_of_first.bytes() > 2 * kSlots * 24);
-  CHECK_EQ(first.spill(file_of_first), 0);
-  CHECK_EQ(second.spill(file_of_second), 3);
-  CHECK_EQ(second.pinned(), 1);
-  CHECK_EQ(units_in(file_of_first) * 24, file_of_first.bytes());
-}
-
-TEST(a_pass_leaves_chunks_with_open_ranges) {
-  Spilling session;
-  fp::SpillFile file("");
-  record_chunks(session, 1);
-  {
-    FASTPROF_RANGE("open");
-    record_chunks(session, 3);
-    CHECK_EQ(session.spill(file), 3);
-    CHECK_EQ(session.closed(), 1);
-  }
-  CHECK_EQ(session.spill(file), 1);
-  CHECK_EQ(session.closed(), 0);
-}
-
 TEST(a_pass_stops_at_the_first_failed_write) {
   Spilling session;
   fp::SpillFile file("");

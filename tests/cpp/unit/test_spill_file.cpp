@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spill file: copies of sites, its descriptor, and writes and reads that fail.
+// The spill file: what is written comes back; writes and reads that fail.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,53 +52,6 @@ fp::TrackInfo track(uint32_t id) {
 }
 
 }  // namespace
-
-TEST(a_forked_child_closes_the_file_once) {
-  const int fd = next_descriptor();
-  auto file = std::make_unique<fp::SpillFile>("");
-  CHECK_EQ(in_child([&] {
-             if (is_open(fd)) return 1;
-             if (::dup(STDERR_FILENO) != fd) return 2;
-             file.reset();  // the descriptor is another file's now
-             return is_open(fd) ? 0 : 3;
-           }),
-           0);
-  CHECK(is_open(fd));
-  file.reset();
-  CHECK(!is_open(fd));
-}
-
-TEST(the_file_has_no_name_and_lies_where_it_is_told) {
-  const std::string folder = fp::make_private_folder("fastprof-test-");
-  {
-    const int fd = next_descriptor();
-    const fp::SpillFile file(folder);
-    CHECK_EQ(file.folder(), folder);
-    struct stat facts;
-    CHECK_EQ(::fstat(fd, &facts), 0);
-    CHECK_EQ(facts.st_nlink, 0);
-    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
-    CHECK_EQ(file.bytes(), 0);
-    CHECK_EQ(file.error(), 0);
-  }
-  {
-    const Variable variable("TMPDIR", folder.c_str());
-    CHECK_EQ(fp::SpillFile("").folder(), folder);
-  }
-  {
-    const Variable variable("TMPDIR", "");
-    CHECK_EQ(fp::SpillFile("").folder(), P_tmpdir);
-  }
-  CHECK_EQ(::rmdir(folder.c_str()), 0);  // it is empty
-  std::string message;
-  try {
-    const fp::SpillFile file(folder);
-  } catch (const fp::IoError& error) {
-    message = error.what();
-  }
-  CHECK(message.find(folder) != std::string::npos);
-  CHECK(message.find(std::strerror(ENOENT)) != std::string::npos);
-}
 
 TEST(chunks_come_back_as_they_were_written) {
   fp::SpillFile file("");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols: compared with the dynamic loader's answers, a hand-made ELF file, and files that are
-// damaged or swapped.
+// Symbols: compared with the dynamic loader's answers; files that are damaged or
+// swapped.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -90,36 +90,6 @@ static std::vector<uint8_t> vdso_image(uint64_t* start) {
                                 bytes + (segment.second - segment.first + page - 1) / page * page);
   }
   return {};
-}
-
-TEST(the_vdso_has_names) {
-  uint64_t start = 0;
-  const std::vector<uint8_t> file = vdso_image(&start);
-  if (file.empty()) return;
-  ElfImage image;
-  image.load(ElfBytes(file.data(), file.size()));
-  CHECK_EQ(image.problem(), std::string());
-  Symbolizer symbols;
-  bool clock_seen = false;
-  for (const ElfFunction& function : image.functions()) {
-    const Symbol symbol = symbols.address(start + function.value);
-    CHECK(has(symbol.module, "vdso"));
-    CHECK(!symbol.function.empty());
-    clock_seen = clock_seen || has(symbol.function, "clock_gettime");
-  }
-  CHECK(clock_seen);
-}
-
-TEST(addresses_outside_everything) {
-  Symbolizer symbols;
-  for (const uint64_t address :
-       {uint64_t{0}, uint64_t{1}, uint64_t{4096}, ~uint64_t{0}, address_of(&symbols)}) {
-    const Symbol symbol = symbols.address(address);
-    CHECK(symbol.function.empty());
-    CHECK(symbol.module.empty());
-    CHECK_EQ(symbol.text().compare(0, 2, "0x"), 0);
-    symbols.return_address(address);
-  }
 }
 
 TEST(demangling) {
@@ -236,30 +206,6 @@ static std::string found(const ElfImage& image, uint64_t value) {
   return function == nullptr ? std::string("-") : image.name(*function);
 }
 
-TEST(hand_made_file) {
-  for (const uint32_t table : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
-    const std::vector<uint8_t> file = hand_made(table);
-    ElfImage image;
-    image.load(ElfBytes(file.data(), file.size()));
-    CHECK_EQ(image.problem(), std::string());
-    CHECK_EQ(image.build_id(), std::string("deadbeef01020304"));
-    CHECK_EQ(image.full_symbols(), table == SHT_SYMTAB);
-    CHECK_EQ(image.functions().size(), size_t{7});
-    CHECK_EQ(found(image, 0xFFF), std::string("-"));
-    CHECK_EQ(found(image, 0x1000), std::string("alias_global"));
-    CHECK_EQ(found(image, 0x101F), std::string("alias_global"));
-    CHECK_EQ(found(image, 0x1020), std::string("-"));
-    CHECK_EQ(found(image, 0x200F), std::string("outer"));
-    CHECK_EQ(found(image, 0x2010), std::string("inner"));
-    CHECK_EQ(found(image, 0x2020), std::string("outer"));
-    CHECK_EQ(found(image, 0x3000), std::string("no_size"));
-    CHECK_EQ(found(image, 0x3FFF), std::string("no_size"));
-    CHECK_EQ(found(image, 0x4007), std::string("last"));
-    CHECK_EQ(found(image, 0x4008), std::string("-"));
-    CHECK_EQ(found(image, ~uint64_t{0}), std::string("-"));
-  }
-}
-
 TEST(damaged_files_are_refused_with_a_reason) {
   const std::vector<uint8_t> good = hand_made();
   for (size_t cut = 0; cut < good.size(); ++cut) {
@@ -318,47 +264,6 @@ TEST(mutated_files) {
   uint64_t start = 0;
   const std::vector<uint8_t> vdso = vdso_image(&start);
   if (!vdso.empty()) fuzz(vdso, 3000, 2048);
-}
-
-TEST(build_ids_in_notes) {
-  const auto note = [](uint32_t type, uint32_t text_bytes, const char* owner = "GNU") {
-    std::vector<uint8_t> bytes(sizeof(Elf64_Nhdr) + 4);
-    const Elf64_Nhdr header{4, text_bytes, type};
-    std::memcpy(bytes.data(), &header, sizeof header);
-    std::memcpy(bytes.data() + sizeof header, owner, 4);
-    for (const int byte : {0x0a, 0xf1, 0x23, 0x45}) bytes.push_back(static_cast<uint8_t>(byte));
-    return bytes;
-  };
-  const auto id_of = [](std::vector<uint8_t> first, const std::vector<uint8_t>& second = {}) {
-    first.insert(first.end(), second.begin(), second.end());
-    return build_id_of_notes(first.data(), first.size());
-  };
-  const std::vector<uint8_t> good = note(NT_GNU_BUILD_ID, 4);
-  CHECK_EQ(id_of(good), std::string("0af12345"));
-  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 3)), std::string("0af123"));  // padded to four bytes
-  CHECK_EQ(id_of(note(NT_GNU_ABI_TAG, 4), good), std::string("0af12345"));
-  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 4, "Go!"), good), std::string("0af12345"));
-  // Lengths beyond the notes end the search, even if a note seems to follow.
-  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 4000), good), std::string());
-  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 5)), std::string());
-  CHECK_EQ(build_id_of_notes(good.data(), good.size() - 1), std::string());
-  CHECK_EQ(build_id_of_notes(good.data(), 0), std::string());
-}
-
-TEST(mutated_notes) {
-  std::vector<uint8_t> notes(64);
-  uint64_t seed = 5;
-  for (int round = 0; round < 20000; ++round) {
-    for (uint8_t& byte : notes) {
-      seed = seed * 6364136223846793005u + 1442695040888963407u;
-      byte = static_cast<uint8_t>(seed >> 60 < 12 ? (seed >> 50) & 3 : seed >> 50);
-    }
-    std::memcpy(notes.data() + 12, "GNU", 4);
-    CHECK(build_id_of_notes(notes.data(), notes.size()).size() <= 128);
-    const std::vector<uint8_t> cut(notes.begin(),
-                                   notes.begin() + static_cast<std::ptrdiff_t>(seed >> 59));
-    build_id_of_notes(cut.data(), cut.size());
-  }
 }
 
 // A library of the system that this process has not loaded, copied so that its file can be changed.

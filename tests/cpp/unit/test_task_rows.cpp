@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Task tracks of hand-made switches: which rows a task gets, its own row and its suspensions, at
 // the bounds of the session too.
-#include <string>
-#include <vector>
 
 #include "check.hpp"
 #include "drained_rows.hpp"
@@ -82,23 +80,6 @@ TEST(steps_are_cut_at_the_bounds_of_the_session) {
   CHECK_EQ(capture.tracks[0].name, "t1");
 }
 
-TEST(a_task_that_ended_outside_the_session_is_not_finished) {
-  Drained drained;
-  drained.track(1);
-  drained.task(1000, 10, "a");
-  drained.task(1000, 10, "a", 0, true);  // at the first instant
-  drained.task(1000, 0);
-  drained.task(1100, 11, "b");
-  drained.task(1200, 12, "c");  // b never ran again
-  drained.task(1999, 12, "c", 0, true);
-  drained.task(1999, 0);
-  CHECK_EQ(lines(drained.assemble()), (Lines{
-                                          "b: b [1100, 2000) < 0",
-                                          "b: await [1200, 2000) <b 0",
-                                          "c: c [1200, 1999) < 1",
-                                      }));
-}
-
 TEST(a_task_of_several_threads_is_put_in_order) {
   Drained drained;
   drained.track(1);
@@ -131,87 +112,4 @@ TEST(a_task_of_several_threads_is_put_in_order) {
   CHECK_EQ(capture.cross_thread_end_row[1], 5);
   CHECK_EQ(capture.tracks[capture.cross_thread_end_track[0]].id, 1);
   CHECK_EQ(capture.tracks[capture.cross_thread_end_track[1]].id, 2);
-}
-
-TEST(rows_that_ended_elsewhere_keep_that_when_they_move) {
-  Drained drained;
-  drained.track(1);
-  drained.row("kept", 1050, 0);
-  drained.row("a's", 1110, 0);
-  drained.row("plain", 1120, 1130);
-  drained.row("a's too", 1140, 0);
-  drained.row("kept too", 1210, 0);
-  drained.task(1100, 10, "a");
-  drained.task(1200, 0);
-  drained.track(2);
-  drained.row("there", 1500, 1510);
-  for (const uint64_t begin : {1050u, 1110u, 1140u, 1210u})
-    drained.end("any", 1, 2, begin, begin + 5);
-  const fp::Capture capture = drained.assemble();
-  fp::validate_capture(capture);
-  CHECK_EQ(lines(capture), (Lines{
-                               "t1: kept [1050, 1055) < 3",
-                               "t1: kept too [1210, 1215) < 3",
-                               "a: a [1100, 2000) < 0",
-                               "a: a's [1110, 1115) <a 3",
-                               "a: plain [1120, 1130) <a 1",
-                               "a: a's too [1140, 1145) <a 3",
-                               "a: await [1200, 2000) <a 0",
-                               "t2: there [1500, 1510) < 1",
-                           }));
-  Lines ended;
-  for (size_t i = 0; i < capture.cross_thread_end_row.size(); ++i)
-    ended.push_back(std::to_string(capture.cross_thread_end_row[i]) + " " +
-                    capture.tracks[capture.cross_thread_end_track[i]].name);
-  CHECK_EQ(ended, (Lines{"0 t2", "1 t2", "3 t2", "5 t2"}));
-}
-
-TEST(tasks_outside_a_thread_local_session_are_left_out) {
-  Drained drained;
-  drained.snapshot.local = true;
-  drained.track(1);
-  drained.row("of b", 1310, 1320);
-  drained.task(1100, 10, "a", 0, false, false);
-  drained.task(1200, 11, "joined", 0, false, false);
-  drained.task(1250, 11, "joined", 0, false, true);
-  drained.task(1300, 12, "b", 0, false, false);  // its rows say that it belongs
-  drained.task(1400, 0, "", 0, false, false);
-  CHECK_EQ(lines(drained.assemble()), (Lines{
-                                          "joined: joined [1200, 2000) < 0",
-                                          "joined: await [1300, 2000) <joined 0",
-                                          "b: b [1300, 2000) < 0",
-                                          "b: of b [1310, 1320) <b 1",
-                                          "b: await [1400, 2000) <b 0",
-                                      }));
-}
-
-TEST(switches_that_are_out_of_order_are_sorted) {
-  Drained drained;
-  drained.track(1);
-  drained.row("row", 1110, 1120);
-  drained.task(1200, 0);
-  drained.task(1100, 10, "a");
-  drained.track(2);  // its tasks follow those of the first thread
-  drained.task(1050, 11, "b");
-  drained.task(1060, 0);
-  CHECK_EQ(lines(drained.assemble()),
-           (Lines{"a: a [1100, 2000) < 0", "a: row [1110, 1120) <a 1", "a: await [1200, 2000) <a 0",
-                  "b: b [1050, 2000) < 0", "b: await [1060, 2000) <b 0"}));
-}
-
-TEST(tasks_of_one_thread_are_in_the_order_of_their_begins) {
-  Drained drained;
-  drained.snapshot.tasks_since = 100;
-  drained.track(1);
-  drained.task(200, 10, "ran before");
-  drained.task(300, 0);
-  drained.task(1100, 11, "first");
-  drained.task(1200, 10, "ran before");
-  drained.task(1300, 0);
-  CHECK_EQ(lines(drained.assemble()), (Lines{
-                                          "first: first [1100, 2000) < 0",
-                                          "first: await [1200, 2000) <first 0",
-                                          "ran before: ran before [1200, 2000) < 0",
-                                          "ran before: await [1300, 2000) <ran before 0",
-                                      }));
 }

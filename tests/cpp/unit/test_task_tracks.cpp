@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Task switches: each task has a track of its own, with its ranges, its own row and its
 // suspensions; under every overflow policy, on several threads, and in a backing file.
-#include <map>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "fastprof/recorder/hot_path/task_switch.hpp"
@@ -206,41 +203,6 @@ TEST(sessions_without_the_category_see_threads_only) {
   const fp::Capture& capture = plain.stop();
   CHECK(texts(capture) == std::vector<std::string>{"thread: in a"});
   CHECK_EQ(capture.tracks.size(), 1);
-}
-
-TEST(every_chunk_repeats_the_task) {
-  constexpr int kRanges = 20000;
-  for (const fp::OverflowPolicy policy :
-       {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest,
-        fp::OverflowPolicy::spill_to_file}) {
-    const TestTask a(site_a), b(site_b);
-    fp::SessionOptions options;
-    options.overflow = policy;
-    options.max_bytes = 4 * 65536;
-    fp::Session session(options);
-    session.start();
-    for (int i = 0; i < kRanges; ++i) {
-      // Long steps: most chunks have no switch but the one they begin with.
-      if (i % 5000 == 0) ((i / 5000) % 2 == 0 ? a : b).resume();
-      if ((i / 5000) % 2 == 0) {
-        FASTPROF_RANGE("of a");
-      } else {
-        FASTPROF_RANGE("of b");
-      }
-    }
-    leave();
-    const fp::Capture& capture = session.stop();
-    fp::validate_capture(capture);
-    uint64_t ranges = 0;
-    for (size_t row = 0; row < capture.size(); ++row) {
-      const std::string& category = capture.sites[capture.site[row]].category;
-      if (category == fp::kTaskCategory || category == fp::kAwaitCategory) continue;
-      ++ranges;
-      CHECK_EQ(name_of(capture, row), "of " + capture.tracks[capture.track[row]].name);
-    }
-    CHECK_EQ(ranges + capture.dropped_total(), static_cast<uint64_t>(kRanges));
-    if (policy == fp::OverflowPolicy::spill_to_file) CHECK_EQ(ranges, uint64_t{kRanges});
-  }
 }
 
 TEST(a_backing_file_has_the_tasks) {

@@ -42,14 +42,6 @@ thread_local std::string text;
 
 }  // namespace
 
-TEST(handles_of_slots_that_are_not_registered_are_unknown) {
-  CHECK_EQ(kInvalidSlotHandle, 0u);
-  CHECK(!unregister_thread_local_slot(kInvalidSlotHandle));
-  CHECK(!unregister_thread_local_slot(1));
-  (void)process_primitives();
-  CHECK(!unregister_thread_local_slot(1));
-}
-
 TEST(a_snapshot_carries_info_callbacks_and_switch) {
   started = 0;
   const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::make_shared<Info>(1));
@@ -84,82 +76,7 @@ TEST(a_snapshot_carries_info_callbacks_and_switch) {
   remove_callback(handle);
 }
 
-TEST(changes_after_the_snapshot_stay_on_their_side) {
-  ThreadLocalDebugInfo::push(DebugInfoKind::TEST_INFO, std::make_shared<Info>(1));
-  const ThreadLocalState snapshot;
-  ThreadLocalDebugInfo::pop(DebugInfoKind::TEST_INFO);
-  const CallbackHandle later = add_thread_local_callback(RecordFunctionCallback(count_start));
-  std::thread([&] {
-    const ThreadLocalStateGuard inside(snapshot);
-    CHECK_EQ(number(), 1);
-    CHECK(!has_thread_local_callbacks());
-    ThreadLocalDebugInfo::push(DebugInfoKind::TEST_INFO, std::make_shared<Info>(2));
-    add_thread_local_callback(RecordFunctionCallback(count_start));
-  }).join();
-  CHECK_EQ(number(), -1);
-  CHECK_EQ(static_cast<Info*>(snapshot.debug_info().get(DebugInfoKind::TEST_INFO))->number, 1);
-  remove_callback(later);
-  CHECK(!has_callbacks());
-}
-
-TEST(removing_a_propagated_callback_is_local) {
-  const CallbackHandle handle = add_thread_local_callback(RecordFunctionCallback(count_start));
-  const ThreadLocalState snapshot;
-  std::thread([&] {
-    const ThreadLocalStateGuard inside(snapshot);
-    remove_callback(handle);
-    CHECK(!has_thread_local_callbacks());
-  }).join();
-  CHECK(has_thread_local_callbacks());
-  remove_callback(handle);
-  {
-    const ThreadLocalStateGuard inside(snapshot);
-    CHECK(has_thread_local_callbacks());
-  }
-  CHECK(!has_thread_local_callbacks());
-  CHECK((effective_mask(state()) & mask_bit::callbacks) == 0);
-}
-
-TEST(a_new_thread_takes_what_the_snapshot_has_alone) {
-  const CallbackHandle handle = add_thread_local_callback(RecordFunctionCallback(count_start));
-  const ThreadLocalState with_callback;
-  remove_callback(handle);
-  enable_record_function(false);
-  const ThreadLocalState switched_off;
-  enable_record_function(true);
-  const ThreadLocalState plain;
-  std::thread([&] {
-    const ThreadLocalStateGuard inside(with_callback);
-    CHECK(has_thread_local_callbacks());
-    CHECK(is_record_function_enabled());
-  }).join();
-  std::thread([&] {
-    const ThreadLocalStateGuard inside(switched_off);
-    CHECK(!has_thread_local_callbacks());
-    CHECK(!is_record_function_enabled());
-  }).join();
-  std::thread([&] {
-    const ThreadLocalStateGuard inside(plain);
-    CHECK(!has_thread_local_callbacks());
-    CHECK(is_record_function_enabled());
-    CHECK(existing_thread_primitives() == nullptr);  // nothing to keep
-  }).join();
-}
-
 namespace {
-// Threads whose primitives are listed; 0 if the links of the list do not fit together.
-size_t listed_threads() {
-  ProcessPrimitives* process = process_primitives();
-  const PrimitivesLock lock(process);
-  size_t count = 0;
-  const ThreadPrimitives* previous = nullptr;
-  for (const ThreadPrimitives* one = process->threads; one != nullptr; one = one->next) {
-    if (one->previous != previous) return 0;
-    previous = one;
-    ++count;
-  }
-  return count;
-}
 // A thread that uses its primitives and stays until it is told to end.
 struct Waiting {
   std::promise<void> began, end;
@@ -179,22 +96,6 @@ struct Waiting {
   }
 };
 }  // namespace
-
-TEST(threads_are_listed_while_they_live) {
-  (void)current_thread_id();
-  const size_t before = listed_threads();
-  CHECK(before >= 1);
-  Waiting first, second, third, fourth;
-  CHECK_EQ(listed_threads(), before + 4);
-  second.finish();  // in between
-  CHECK_EQ(listed_threads(), before + 3);
-  fourth.finish();  // the newest
-  CHECK_EQ(listed_threads(), before + 2);
-  first.finish();
-  CHECK_EQ(listed_threads(), before + 1);
-  third.finish();
-  CHECK_EQ(listed_threads(), before);
-}
 
 TEST(set_thread_local_state_stays) {
   const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::make_shared<Info>(4));

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -28,20 +27,9 @@
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
 using fastprof_test::TemporaryFolder;
-using recorder_checks::in_child;
 using namespace text_checks;
 
 namespace {
-
-// What commit() says; "" if it succeeds.
-std::string said_by_commit(TraceFile& file) {
-  try {
-    file.commit();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // Takes the writes of a buffer, and fails from the nth on.
 struct Sink {
@@ -104,17 +92,6 @@ TEST(progress_is_told_every_4_megabytes) {
   CHECK_EQ(contents(path).size(), 8 * kMegabyte + 1);
 }
 
-TEST(a_write_that_failed_is_no_progress) {
-  Told told;
-  trace_output::ReportingFile to{TraceFile("/dev/full"), {&Told::call, &told}};
-  const std::string text(5 * kMegabyte, 'x');
-  CHECK(!to.write(&to, text.data(), text.size()));
-  CHECK(told.bytes.empty());
-  const std::string said = said_by_commit(to.file);
-  CHECK(has(said, "cannot write '/dev/full': " + std::string(std::strerror(ENOSPC))));
-  CHECK(has(said, "Free space, or choose another path."));
-}
-
 TEST(a_write_may_be_cancelled) {
   TemporaryFolder folder;
   const std::string path = folder.path + "/trace.json";
@@ -141,64 +118,6 @@ TEST(a_write_may_be_cancelled) {
   CHECK_EQ(folder.names().size(), 2u);
   // Without anyone to tell, it is written all the same.
   CHECK_EQ(write_chrome_trace(capture, path), size);  // a name as long is in the trace
-}
-
-TEST(cancelled_files_take_nothing_more) {
-  TemporaryFolder folder;
-  TraceFile file(folder.path + "/trace");
-  CHECK(file.write("abc", 3));
-  CHECK_EQ(folder.names().size(), 1u);
-  file.cancel();
-  CHECK(!file.write("def", 3));
-  CHECK(has(said_by_commit(file), std::strerror(ECANCELED)));
-  CHECK(folder.names().empty());
-  {
-    TraceFile left(folder.path + "/trace");
-    CHECK(left.write("abc", 3));
-  }
-  CHECK(folder.names().empty());
-}
-
-TEST(a_name_that_became_a_folder_is_told) {
-  TemporaryFolder folder;
-  const std::string path = folder.path + "/trace";
-  TraceFile file(path);
-  CHECK_EQ(mkdir(path.c_str(), 0700), 0);
-  CHECK(has(said_by_commit(file), "cannot write '" + path + "'"));
-  CHECK_EQ(folder.names().size(), 1u);
-  rmdir(path.c_str());
-}
-
-// The temporary file of another process, in another pid namespace, may have the same name.
-TEST(names_of_temporary_files_that_are_taken_are_left_alone) {
-  TemporaryFolder folder;
-  const std::string path = folder.path + "/trace";
-  const auto take = [&](unsigned count) {
-    const unsigned next = trace_file_counter.load();
-    for (unsigned i = 0; i < count; ++i)
-      std::ofstream(path + ".part-" + std::to_string(getpid()) + '-' + std::to_string(next + i))
-          << "theirs";
-  };
-  take(99);
-  {
-    TraceFile file(path);
-    CHECK(file.write("ours", 4));
-    file.commit();
-  }
-  CHECK_EQ(contents(path), std::string("ours"));
-  std::vector<std::string> names = folder.names();
-  CHECK_EQ(names.size(), 100u);
-  for (const std::string& name : names)
-    if (name != "trace") CHECK_EQ(contents(folder.path + '/' + name), std::string("theirs"));
-  take(100);
-  std::string said;
-  try {
-    TraceFile file(path);
-  } catch (const IoError& error) {
-    said = error.what();
-  }
-  CHECK(has(said, "cannot create '" + path + "': " + std::strerror(EEXIST)));
-  CHECK_EQ(folder.names().size(), 200u);
 }
 
 // Signals interrupt writes to a pipe, which then take a part, or nothing.

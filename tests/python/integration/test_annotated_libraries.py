@@ -93,17 +93,6 @@ def test_opened_by_a_program_with_the_session(build: Build) -> None:
     check(lines, "a shared", "a follows", *expected)
 
 
-def test_linked_to_a_program_with_the_session(build: Build) -> None:
-    """The loader runs the library's constructors before the program's, so the library waits for the program."""
-    library = annotated(build, "alpha")
-    program = whole_program(
-        build, "linked", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"
-    )
-    assert str(library) in run([need("ldd"), program])
-    lines = steps(program, "open a {a} same a start s work a 2 own 1 stop s", a=library)
-    check(lines, "a shared", "s: program x1", *counts("alpha", 2, "s"), *texts("s", "alpha"))
-
-
 def test_everything_of_annotate(build: Build) -> None:
     lines = steps(
         plain_program(build),
@@ -124,22 +113,6 @@ def test_unloaded_while_it_waits_and_after(build: Build) -> None:
         p=profiler(build),
     )
     check(lines, "a gone", "b gone", *counts("beta", 4), *counts("alpha", 2))
-
-
-def test_many_wait_for_one(build: Build, tmp_path: Path) -> None:
-    original = annotated(build, "alpha")
-    many = {f"l{i}": tmp_path / f"lib{i}.so" for i in range(40)}
-    for path in many.values():
-        path.write_bytes(original.read_bytes())
-    opened = " ".join(f"open {name} {{{name}}}" for name in many)
-    used = " ".join(f"work {name} 1 same {name} p" for name in many)
-    lines = steps(
-        plain_program(build),
-        f"{opened} open p {{p}} work p 0 {used} work p 1",
-        p=profiler(build),
-        **many,
-    )
-    check(lines, *[f"{name} p shared" for name in many], *counts("alpha", len(many)))
 
 
 def test_nobody_leads(build: Build) -> None:

@@ -141,21 +141,6 @@ print(json.dumps([table.names.count("good"), prof.missing["broken"], table.dropp
         assert part in reasons, part
 
 
-@pytest.mark.parametrize(
-    "fault", ["record fails", "record throws", "elapsed fails", "elapsed is not a number"]
-)
-def test_the_exclusive_profiler_goes_on(broken: Path, tmp_path: Path, fault: str) -> None:
-    seen = run(broken, """
-from fastprof import profiler_legacy
-devices.register(path)
-with profiler_legacy.profile(use_device="broken") as prof:
-    with record_function("range"):
-        pass
-print(json.dumps([[e.name, e.device_time] for e in prof.function_events]))
-""", tmp_path, BROKEN=fault)  # fmt: skip
-    assert seen == [["range", 0]]
-
-
 def test_an_abandoned_profile_of_a_plug_in_that_throws(broken: Path, tmp_path: Path) -> None:
     seen = run(broken, """
 devices.register(path)

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from report_reader import read_report
 
-import fastprof
-
 SCRIPT = """
 import fastprof, threading
 def work():
@@ -103,70 +101,6 @@ def test_it_is_opened_in_the_browser(folder: Path) -> None:
     assert result.returncode == 0 and "no browser found" in result.stderr
 
 
-def test_a_report_of_a_file(folder: Path) -> None:
-    assert fastprof_(folder, "run", "--no-calls", "-o", "t.trace.json", "s.py").returncode == 0
-    for words in (["t.trace.json", "--html"], ["--html", "t.trace.json"]):
-        result = fastprof_(folder, "report", *words)
-        assert result.returncode == 0, result.stderr
-        assert "wrote t.html" in result.stdout and "work" in result.stdout
-        data = read_report(folder / "t.html")
-        assert sorted(data.names()) == ["s.py", "work", "work"]
-        (folder / "t.html").unlink()
-    result = fastprof_(folder, "report", "t.trace.json", "--html", "x.html", "--csv", "x.csv")
-    assert result.returncode == 0 and {"x.html", "x.csv"} <= files(folder)
-    before = (folder / "t.trace.json").read_bytes()
-    for words, message in (
-        (["t.trace.json", "--html", "t.trace.json"], "Use a path that ends in .html"),
-        (["--html"], "no trace to read"),
-        (["--html", "x.html"], "no trace to read"),
-        ([], "no trace to read"),
-        (["t.trace.json", "--html", "absent/x.html"], "does not exist. Create it"),
-    ):
-        result = fastprof_(folder, "report", *words)
-        assert (result.returncode, result.stdout) == (2, "") and message in result.stderr
-    assert (folder / "t.trace.json").read_bytes() == before
-    with open(folder / "t.trace.json") as trace:
-        result = subprocess.run(
-            [sys.executable, "-m", "fastprof", "report", "-", "--html"],
-            cwd=folder, stdin=trace, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-    assert "wrote report.html" in result.stdout
-
-
-def test_a_conversion(folder: Path) -> None:
-    assert fastprof_(folder, "run", "-o", "t.fastprof", "s.py").returncode == 0
-    result = fastprof_(folder, "convert", "t.fastprof", "t.html")
-    assert result.returncode == 0, result.stderr
-    assert "work" in read_report(folder / "t.html").names()
-
-
-def test_two_files(folder: Path) -> None:
-    for name in ("a.json", "b.fastprof"):
-        assert fastprof_(folder, "run", "-o", name, "s.py").returncode == 0
-    result = fastprof_(folder, "diff", "a.json", "b.fastprof", "--html")
-    assert result.returncode == 0, result.stderr
-    assert "wrote diff.html" in result.stdout
-    after, before = read_report(folder / "diff.html"), read_report(folder / "diff.html", "b")
-    assert (before.head["title"], after.head["title"]) == ("a.json", "b.fastprof")
-    result = fastprof_(folder, "diff", "a.json", "b.fastprof", "--html", "d.json")
-    assert result.returncode == 2 and not (folder / "d.json").exists()
-
-
-def test_a_trace_of_other_processes(folder: Path) -> None:
-    (folder / "parent.py").write_text(
-        "import subprocess, sys, fastprof\n"
-        "with fastprof.record_function('parent'):\n"
-        "    subprocess.run([sys.executable, 's.py'], check=True, timeout=60)\n"
-    )
-    result = fastprof_(folder, "run", "--follow", "--html", "parent.py")
-    assert result.returncode == 0, result.stderr
-    data = read_report(folder / "parent.html")
-    pids = {lane["pid"] for lane in data.head["lanes"]}
-    assert len(pids) == 2 and {str(pid) for pid in pids} <= set(data.head["processes"])
-    assert data.head["flows"] == 1
-    assert {"parent", "work"} <= set(data.names())
-
-
 def test_a_killed_process(folder: Path) -> None:
     (folder / "killed.py").write_text(
         "import fastprof, os, signal\n"
@@ -180,18 +114,3 @@ def test_a_killed_process(folder: Path) -> None:
     data = read_report(folder / "records.html")
     assert data.names() == ["last words"]
     assert any("not stopped" in note for note in data.head["notes"])
-
-
-def test_import_does_not_load_the_report(folder: Path) -> None:
-    code = (
-        "import sys, fastprof\n"
-        "with fastprof.profile() as p:\n"
-        "    with fastprof.record_function('x'): pass\n"
-        "print(p.key_averages().table())\n"
-        "print([m for m in sys.modules if m.startswith('fastprof.report')])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout.endswith("[]\n")
-    assert fastprof.__version__

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -39,31 +35,6 @@ def names(folder: Path) -> list[str]:
     table = fastprof.load(folder / "t.fastprof")
     calls = table.column("is_python_function")
     return sorted(table.name(row) for row in range(len(table)) if not calls[row])
-
-
-ENVIRONMENT = """
-import sys, os, pickle
-import helper
-class Here: pass
-print(sys.argv, __name__, __file__, __spec__ is None, __package__, sys.path[0], os.getcwd())
-print(sys.modules["__main__"].Here is Here, pickle.loads(pickle.dumps(Here())).__class__ is Here)
-print(sorted(k for k in globals() if k != "__cached__"))
-import atexit
-atexit.register(print, "at exit")
-"""
-
-
-def test_a_script_sees_what_it_would_see_under_python(tmp_path: Path) -> None:
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    (scripts / "helper.py").write_text("")
-    (scripts / "main.py").write_text(ENVIRONMENT)
-    args = ("scripts/main.py", "--option", "-m", "x y")
-    plain = start(tmp_path, *args, profiled=False)
-    profiled = start(tmp_path, *args)
-    assert plain.returncode == profiled.returncode == 0, profiled.stderr
-    assert profiled.stdout == plain.stdout
-    assert names(tmp_path) == ["scripts/main.py"]
 
 
 def test_modules_folders_and_spawned_children(tmp_path: Path) -> None:
@@ -170,58 +141,3 @@ def test_a_forked_child_leaves_the_result_to_its_parent(tmp_path: Path) -> None:
     assert profiled.returncode == 0, profiled.stderr
     assert profiled.stderr.count("Self CPU time total") == 1
     assert names(tmp_path) == ["parent", "s.py"]
-
-
-def test_a_wrong_sort_key_or_counter(tmp_path: Path) -> None:
-    (tmp_path / "s.py").write_text("print('ran')")
-
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "fastprof", "run", "--no-trace", *options, "s.py"]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-
-    result = run("--sort-by", "beauty")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "cannot sort by 'beauty'" in result.stderr
-    result = run("--counter", "beauty")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "unknown counter 'beauty'" in result.stderr and "Traceback" not in result.stderr
-
-
-@pytest.mark.usefixtures("sigint")
-def test_on_a_terminal(tmp_path: Path) -> None:
-    """The script controls the terminal; Ctrl-C typed there ends it."""
-    (tmp_path / "s.py").write_text(
-        "import sys, time\nprint(sys.stdin.isatty(), input('name? '), flush=True)\ntime.sleep(60)\n"
-    )
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(tmp_path)
-        program = [sys.executable, "-m", "fastprof", "run", "-o", "t.fastprof", "s.py"]
-        os.execv(sys.executable, program)
-    seen = ""
-    deadline = time.monotonic() + TIMEOUT_S
-    sent: list[str] = []
-    try:
-        while time.monotonic() < deadline:
-            if select.select([fd], [], [], 0.2)[0]:
-                try:
-                    data = os.read(fd, 4096)
-                except OSError:
-                    break
-                if not data:
-                    break
-                seen += data.decode(errors="replace")
-            if "name? " in seen and "name" not in sent:
-                os.write(fd, b"me\n")
-                sent.append("name")
-            if "True me" in seen and "stop" not in sent:
-                os.write(fd, b"\x03")
-                sent.append("stop")
-    finally:
-        os.close(fd)
-        _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, seen
-    assert "fastprof: wrote" in seen and "KeyboardInterrupt" in seen
-    assert names(tmp_path) == ["s.py"]

@@ -212,38 +212,6 @@ print(json.dumps([first, again.event_table.dropped.get("device", 0)]))
     assert seen == [4, 0]
 
 
-def test_nothing_stays_on_after_the_last_profile(double: Path, tmp_path: Path) -> None:
-    """Nested profiles share one subscription, and each has its own time."""
-    seen = run(double, """
-outer = profile(activities=both); outer.start()
-launch(b"one")
-inner = profile(activities=both); inner.start()
-launch(b"two")
-inner.stop()
-still = [gpu.fake_enabled_kinds() > 0, gpu.fake_subscribed()]
-launch(b"three")
-outer.stop()
-names = lambda p: sorted(p.event_table.name(r) for r in rows(p.event_table, "kernel"))
-print(json.dumps([names(outer), names(inner), still, gpu.fake_enabled_kinds(), gpu.fake_subscribed()]))
-""", tmp_path)  # fmt: skip
-    assert seen == [["one", "three", "two"], ["two"], [True, 1], 0, 0]
-
-
-def test_steps_each_have_their_own_kernels(double: Path, tmp_path: Path) -> None:
-    seen = run(double, """
-found = []
-def ready(p):
-    found.append([p.event_table.name(r) for r in rows(p.event_table, "kernel")])
-with profile(activities=both, schedule=fastprof.schedule(wait=1, warmup=1, active=2, repeat=2),
-             on_trace_ready=ready) as prof:
-    for step in range(8):
-        launch(f"step{step}".encode())
-        prof.step()
-print(json.dumps(found))
-""", tmp_path)  # fmt: skip
-    assert seen == [["step2", "step3"], ["step6", "step7"]]
-
-
 def test_without_timestamps_of_ours_times_are_converted(tmp_path: Path) -> None:
     """CUDA before 11.6: CUPTI stamps with its own clock."""
     double = build_double(genuine_headers()[0], tmp_path, defines=("FAKE_WITHOUT_TIMESTAMPS",))

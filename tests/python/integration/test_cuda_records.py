@@ -147,25 +147,6 @@ print(json.dumps({
     assert first == ["before", "outer", "inner", "a", "c"]  # what is around comes first
 
 
-def test_annotations_can_be_left_out_and_survive_pauses(double: Path, tmp_path: Path) -> None:
-    seen = run(double, """
-import copy, pickle
-def names(p): return sorted(p.event_table.name(r) for r in rows(p.event_table, "gpu_user_annotation"))
-with profile(activities=[ProfilerActivity.CPU, {ProfilerActivity.CUDA: ["kernel"]}]) as without:
-    with record_function("range"):
-        launch()
-with profile(activities=both) as prof:
-    with record_function("kept"):
-        launch()
-    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
-    with record_function("paused"):
-        launch()
-    prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
-print(json.dumps([names(without), "kept" in names(prof), names(prof) == names(pickle.loads(pickle.dumps(prof)))]))
-""", tmp_path)  # fmt: skip
-    assert seen == [[], True, True]
-
-
 def test_full_buffers_end_a_cycle_of_the_schedule(double: Path, tmp_path: Path) -> None:
     """The recording is handed over, the rest of the cycle skipped, and the next cycle records again."""
     seen = run(double, """

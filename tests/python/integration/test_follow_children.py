@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import pstats
 import subprocess
 import sys
 import textwrap
@@ -115,30 +114,6 @@ def test_fork_and_exit_at_once(folder: Path) -> None:
     check_order(result)
 
 
-def test_executors_use_the_same_children(folder: Path) -> None:
-    result = followed(
-        folder,
-        """
-        from concurrent.futures import ProcessPoolExecutor
-
-        def square(n):
-            with record_function("square"):
-                return n * n
-
-        if __name__ == "__main__":
-            with fastprof.profile(follow_children=True) as prof:
-                with record_function("around"):
-                    with ProcessPoolExecutor(2) as pool:
-                        assert list(pool.map(square, range(50))) == [n * n for n in range(50)]
-            averages = {a.key: a.count for a in prof.key_averages()}
-            report(prof, averages=averages)
-        """,
-    )
-    assert len(ranges(result, "square")) == 50 == result["averages"]["square"]
-    assert result["pid"] not in pids_of(result, "square")
-    check_order(result)
-
-
 def test_subprocesses(folder: Path) -> None:
     result = followed(
         folder,
@@ -190,34 +165,6 @@ def test_a_forked_child_that_executes_python(folder: Path) -> None:
     assert pids_of(result, "before") == pids_of(result, "after") == {result["child"]}
 
 
-def test_python_calls_in_children(folder: Path) -> None:
-    result = followed(
-        folder,
-        """
-        import multiprocessing
-
-        def inner(n):
-            return n + 1
-
-        def work(n):
-            return sum(inner(i) for i in range(n))
-
-        def calls_by_name(prof):
-            return {key[2]: row[1] for key, row in prof.python_calls().to_pstats().stats.items()}
-
-        if __name__ == "__main__":
-            with fastprof.profile(follow_children=True, python_calls=True) as prof:
-                work(7)
-                for method in ("fork", "spawn"):
-                    child = multiprocessing.get_context(method).Process(target=work, args=(1000,))
-                    child.start()
-                    child.join()
-            report(prof, calls=calls_by_name(prof))
-        """,
-    )
-    assert result["calls"]["inner"] == 2007 and result["calls"]["work"] == 3
-
-
 def test_python_calls_of_killed_children(folder: Path) -> None:
     result = followed(
         folder,
@@ -247,31 +194,6 @@ def test_python_calls_of_killed_children(folder: Path) -> None:
     assert result["codes"] == [-9, -9, -9]
     assert result["calls"]["inner"] == 3000 and result["calls"]["dying"] == 3
     assert sum(e[0].endswith(": dying") and not e[4] for e in result["events"]) == 3
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_python_stacks_of_children(folder: Path, method: str) -> None:
-    result = followed(
-        folder,
-        f"""
-        import multiprocessing
-
-        def work():
-            with record_function("work"):
-                pass
-
-        if __name__ == "__main__":
-            with fastprof.profile(follow_children=True, with_stack=True, python_calls=False) as prof:
-                work()
-                child = multiprocessing.get_context({method!r}).Process(target=work)
-                child.start()
-                child.join()
-            report(prof, stacks=[e.stack[0] for e in prof.events() if e.name == "work"])
-        """,
-    )
-    assert result["missing"] == {}
-    here, there = result["stacks"]
-    assert here == there and here.endswith(": work")
 
 
 def test_profiles_of_a_child_still_work(folder: Path) -> None:
@@ -387,46 +309,6 @@ def test_run_follow(folder: Path) -> None:
     assert len(squares) == 100
     whole = next(e for e in events if e["ph"] == "X" and e["name"] == str(script))
     assert whole["pid"] not in {e["pid"] for e in squares}
-
-
-EVERY_KIND = """
-import asyncio, multiprocessing, os, subprocess, sys
-from concurrent.futures import ProcessPoolExecutor
-
-def square(n):
-    return n * n
-
-async def on_threads():
-    await asyncio.gather(*(asyncio.to_thread(square, n) for n in range(5)))
-
-if __name__ == "__main__":
-    child = multiprocessing.get_context("spawn").Process(target=square, args=(3,))
-    child.start()
-    child.join()
-    pid = os.fork()
-    if pid == 0:
-        square(4)
-        os._exit(0)
-    os.waitpid(pid, 0)
-    for method in ("fork", "forkserver"):
-        with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
-            assert sum(pool.map(square, range(20))) == 2470
-    subprocess.run([sys.executable, "-c", "(square := lambda n: n * n)(5)"], check=True)
-    asyncio.run(on_threads())
-"""
-
-
-def test_run_follow_counts_the_calls_of_every_kind_of_child(folder: Path) -> None:
-    (folder / "script.py").write_text(EVERY_KIND)
-    command = [sys.executable, "-m", "fastprof", "run", "--follow", "--calls", "-o", "calls.pstats"]
-    done = subprocess.run(
-        [*command, "script.py"], cwd=folder, env=environment(folder),
-        capture_output=True, text=True, timeout=TIMEOUT_S,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    stats = pstats.Stats(str(folder / "calls.pstats")).stats  # type: ignore[attr-defined]
-    assert sum(value[1] for key, value in stats.items() if key[2] == "square") == 47
-    assert any(key[:1] == ("<string>",) and key[2] == "<lambda>" for key in stats)
 
 
 @pytest.mark.integrations

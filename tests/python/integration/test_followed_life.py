@@ -284,26 +284,6 @@ def test_a_schedule_follows_in_each_of_its_recordings(folder: Path) -> None:
     assert result["found"] == [["child of step 1", *arrow], ["child of step 3", *arrow]]
 
 
-def test_many_short_children_take_little_room(folder: Path) -> None:
-    result = followed(
-        folder,
-        """
-        with fastprof.profile(follow_children=True) as prof:
-            shards = os.environ["FASTPROF_FOLLOW"]
-            for i in range(140):
-                pid = os.fork()
-                if pid == 0:
-                    with record_function("child"):
-                        os._exit(0)
-                os.waitpid(pid, 0)
-            sizes = [os.stat(os.path.join(shards, name)).st_blocks * 512 for name in os.listdir(shards)]
-        report(prof, sizes=sorted(sizes))
-        """,
-    )
-    assert len(ranges(result, "child")) == 140
-    assert result["sizes"][100] < 500_000  # the compacted shards; 2.2 MB each before
-
-
 def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "shards").mkdir()
     body = """
@@ -354,40 +334,3 @@ def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> Non
     shown = [e for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"]
     assert {e["pid"] for e in shown} == {p["pid"] for p in table.metadata["processes"]}
     shutil.rmtree(left)
-
-
-def test_a_schedule_names_the_processes_that_started_before_its_recording(folder: Path) -> None:
-    result = followed(
-        folder,
-        """
-        import multiprocessing
-        import warnings
-
-        warnings.simplefilter("ignore")
-
-        def work(stop):
-            with record_function("work"):
-                stop.wait()
-
-        if __name__ == "__main__":
-            context = multiprocessing.get_context("fork")
-            stop = context.Event()
-            names = ["early", "late"]
-            workers = [context.Process(target=work, args=(stop,), name=name, daemon=True) for name in names]
-            schedule = fastprof.schedule(wait=1, warmup=1, active=1, repeat=1)
-            with fastprof.profile(follow_children=True, schedule=schedule) as prof:
-                workers[0].start()
-                prof.step()
-                prof.step()
-                workers[1].start()
-                stop.set()
-                for worker in workers:
-                    worker.join()
-                prof.step()
-            report(prof)
-        """,
-    )
-    assert len(ranges(result, "work")) == 1
-    assert {"late"} < {process["name"] for process in result["processes"]}
-    (reason,) = result["missing"].values()
-    assert "(early)" in reason and "start them in a recorded step" in reason

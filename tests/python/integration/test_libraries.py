@@ -200,16 +200,6 @@ def test_names_survive_the_library(folder: Path) -> None:
     check(lines, "a gone", "b gone", *expected, "s: program x1")
 
 
-def test_names_survive_in_full_chunks_and_after_a_live_drain(folder: Path) -> None:
-    lines = steps(
-        program(folder),
-        "start s open a {a} work a 4000 drain s work a 1000 close a open b {b} work b 5000 drain s close b stop s",
-        a=library(folder, "alpha"),
-        b=library(folder, "beta"),
-    )
-    check(lines, "a gone", "b gone", *recorded("s", "alpha", 5000), *recorded("s", "beta", 5000))
-
-
 def test_the_same_library_again_with_other_names(folder: Path) -> None:
     """The file is replaced between two loads: other sites at the same addresses."""
     first = library(folder, "alpha", file="libfirst.so")
@@ -306,19 +296,3 @@ def test_eighty_units_in_one_library(folder: Path, compiler: str) -> None:
     assert int(tls[0][5], 16) == 32
     lines = steps(program(folder), "start s open u {u} work u 1 stop s", u=lib)
     check(lines, "s: unit x80")
-
-
-def test_sixty_libraries(folder: Path) -> None:
-    original = library(folder, "alpha")
-    many = {}
-    for i in range(60):
-        path = folder / f"libmany{i}.so"
-        path.write_bytes(original.read_bytes())
-        many[f"l{i}"] = path
-    script = (
-        "start s "
-        + " ".join(f"open l{i} {{l{i}}} same l{i} work l{i} 1" for i in range(60))
-        + " stop s"
-    )
-    lines = steps(program(folder), script, **many)
-    check(lines, *[f"l{i} shared" for i in range(60)], *recorded("s", "alpha", 60))

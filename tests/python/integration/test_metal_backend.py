@@ -182,17 +182,6 @@ print(json.dumps(caught))
     assert errors.count(" MPS Operations Profiling: ") == 1
 
 
-def test_invalid_options_of_the_environment_are_reported(double: Path, tmp_path: Path) -> None:
-    program = """
-try:
-    fastprof.metal.start()
-except fastprof.errors.UnavailableError as error:
-    print(json.dumps(str(error)))
-"""
-    found, _ = metal_double.run(double, program, tmp_path, PYTORCH_MPS_LOG_PROFILE_INFO="4096")
-    assert "invalid log options 4096 in PYTORCH_MPS_LOG_PROFILE_INFO" in found
-
-
 def test_nested_profiles_forks_and_work_that_is_not_finished(double: Path, tmp_path: Path) -> None:
     program = """
 import warnings

@@ -92,33 +92,6 @@ def test_frames_of_both_kinds_are_in_the_order_of_the_calls(library: ctypes.PyDL
     ]  # fmt: skip
 
 
-def test_python_frames_are_those_of_a_profile_without_native(library: ctypes.PyDLL) -> None:
-    def work() -> None:
-        with record_function("outside"):
-            call_back(library, inside)
-
-    def inside(value: int) -> int:
-        with record_function("inside"):
-            return len(sorted([2, 1, value], key=on_key))
-
-    def on_key(value: int) -> int:
-        if value == 2:
-            with record_function("key"):
-                pass
-        return value
-
-    stacks = []
-    for native in (False, True):
-        with profile(with_stack=True, native=native) as p:
-            work()
-        stacks.append([stack_of(p, name) for name in ("outside", "inside", "key")])
-    for plain, joined in zip(*stacks, strict=True):
-        python = [line for line in joined if "): " in line]
-        # the same lines but for those of the loop above
-        assert [x.rpartition("): ")[2] for x in python] == [x.rpartition("): ")[2] for x in plain]
-        assert not any("(libpython" in line or "(python" in line for line in joined), joined
-
-
 @needs_loops
 def test_random_recursion_through_c_has_the_frames_of_traceback(library: ctypes.PyDLL) -> None:
     rng = random.Random(14)
@@ -250,21 +223,6 @@ def test_native_needs_stacks() -> None:
         profile(native=True)
     with profile(enabled=False, native=True, with_stack=True):
         pass
-
-
-def test_profiles_with_and_without_native_overlap(library: ctypes.PyDLL) -> None:
-    with profile(with_stack=True) as plain:
-        with record_function("before"):
-            pass
-        with profile(with_stack=True, native=True) as native, record_function("both"):
-            library.record(1)
-        with record_function("after"):
-            pass
-    assert shown(stack_of(native, "in C++"))[0] == f"shapes::twice<> ({NAME})"
-    for name in ("before", "both", "after"):
-        assert shown(stack_of(plain, name))[0] == "test_profiles_with_and_without_native_overlap"
-    counted = [e for e in native.events() if e.name == "both"]
-    assert len(counted) == 1
 
 
 def test_many_profiles_leave_nothing_behind(library: ctypes.PyDLL) -> None:

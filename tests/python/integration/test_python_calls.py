@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unfollowed import run_unfollowed
 
 import fastprof
 
@@ -167,17 +166,6 @@ def test_counts_of_threads_are_those_of_cprofile() -> None:
         for caller in [c for c in callers if c[2] == "profiled"]:
             del callers[caller]
     assert found == expected
-
-
-def test_times_are_those_of_the_rows() -> None:
-    with fastprof.profile(python_calls=True) as prof:
-        fib(6)
-    (found,) = [f for f in prof.python_calls().functions if f.function == "fib"]
-    fibs = [e for e in prof.events() if e.name.endswith(": fib")]
-    outer = [e for e in fibs if not e.cpu_parent.name.endswith(": fib")]
-    assert len(outer) == 1
-    assert found.cumulative_ns == round(outer[0].cpu_time_total * 1000)
-    assert 0 < found.own_ns <= found.cumulative_ns
 
 
 # ---- the tree ------------------------------------------------------------------------------------
@@ -332,15 +320,6 @@ def test_a_run_shows_the_calls_of_the_program_only(tmp_path: Path) -> None:
     assert module.returncode == 0, module.stderr
 
 
-def test_own_frames_are_hidden() -> None:
-    with fastprof.profile(python_calls=True) as prof:
-        fib(1)
-    folder = str(Path(fastprof.__file__).parent)
-    assert not [
-        e.name for e in prof.events() if folder in e.name or "fastprof" in e.name.split("(")[0]
-    ]
-
-
 # ---- threads -------------------------------------------------------------------------------------
 
 
@@ -368,14 +347,6 @@ def test_threads_from_before_and_after_the_start() -> None:
             if table.sites.names[int(s)].endswith(": fib")]  # fmt: skip
     calls = Counter(name.split("_")[0] for name in fibs)
     assert calls == {"early": 5, "late": 5, "pool": 40}
-
-
-def test_a_session_of_one_thread_has_its_calls_only() -> None:
-    with fastprof.profile(python_calls=True, all_threads=False) as prof:
-        run_unfollowed(lambda: fib(5))
-        fib(2)
-    found = {f.function: f.calls for f in prof.python_calls().functions}
-    assert found["fib"] == 3
 
 
 # ---- filters -------------------------------------------------------------------------------------
@@ -409,21 +380,6 @@ def test_filters_by_file_module_depth_and_kind() -> None:
 # ---- nested profiles, other profilers ------------------------------------------------------------
 
 
-def test_nested_profiles_have_their_own_calls() -> None:
-    with fastprof.profile(python_calls=True) as outer:
-        fib(1)
-        with fastprof.profile(python_calls=True) as inner:
-            fib(1)
-        with fastprof.profile() as without:
-            fib(1)
-        fib(1)
-    assert {f.function: f.calls for f in inner.python_calls().functions}["fib"] == 1
-    assert {f.function: f.calls for f in outer.python_calls().functions}["fib"] == 4
-    assert not [e for e in without.events() if e.is_python_function]
-    with pytest.raises(fastprof.errors.StateError, match="python_calls=True"):
-        without.python_calls()
-
-
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is a place for each profiler")
 def test_another_profiler_keeps_its_place_and_is_named() -> None:
     profiler = cProfile.Profile()
@@ -451,21 +407,6 @@ def test_cprofile_and_fastprof_trace_at_the_same_time() -> None:
     assert "python_calls" not in prof.missing
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="a thread has one profile function, for all kinds of calls"
-)
-@pytest.mark.parametrize("c_calls", [True, False])
-def test_calls_of_c_functions_cost_nothing_where_a_filter_leaves_them_out(c_calls: bool) -> None:
-    monitoring = getattr(sys, "monitoring")  # noqa: B009
-    with fastprof.profile(python_calls=fastprof.CallFilter(c_calls=c_calls)) as prof:
-        (tool,) = [tool for tool in (3, 4) if monitoring.get_tool(tool) == "fastprof"]
-        events = monitoring.get_events(tool)
-        fib(1)
-    assert bool(events & monitoring.events.CALL) == c_calls
-    assert {f.function for f in prof.python_calls().functions} >= {"fib"}
-    assert not any(monitoring.get_tool(tool) for tool in (3, 4))
-
-
 def test_a_tracer_goes_on() -> None:
     lines = 0
 
@@ -483,12 +424,3 @@ def test_a_tracer_goes_on() -> None:
         sys.settrace(before)
     assert lines >= 5
     assert {f.function: f.calls for f in prof.python_calls().functions}["fib"] == 5
-
-
-def test_nothing_is_left_of_the_profile_function() -> None:
-    with fastprof.profile(python_calls=True):
-        pass
-    assert sys.getprofile() is None
-    with fastprof.profile() as prof:
-        fib(2)
-    assert not [e for e in prof.events() if e.is_python_function]

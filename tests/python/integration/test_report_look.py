@@ -25,45 +25,6 @@ NOTEBOOK = (
     "<!doctype html><meta charset='utf-8'>"
     "<script>window.fastprof = {ready: Promise.resolve()}</script>"
 )
-CORNER = """(() => {
-  const canvas = [...document.querySelectorAll("canvas")].find((each) => each.clientWidth && each.width);
-  return [...canvas.getContext("2d").getImageData(canvas.width - 2, canvas.height - 2, 1, 1).data].slice(0, 3);
-})()"""
-
-
-def test_a_dark_page_is_printed_light_and_dark_afterwards(
-    browser: Chromium, tmp_path: Path
-) -> None:
-    with fastprof.profile() as prof, record_function("work"):
-        sum(range(10_000))
-    prof.export_html(tmp_path / "p.html")
-    corners = []
-    for dark in (False, True):
-        page = browser.open(tmp_path / "p.html", dark=dark)
-        page.view("timeline")
-        corners.append(page.run(CORNER))
-    light, dark_corner = corners
-    # No frame is drawn between the event and the printing: what the canvas has then is what is printed.
-    printed = page.run(f"(dispatchEvent(new Event('beforeprint')), {CORNER})")
-    body = page.run("getComputedStyle(document.body).backgroundColor")
-    shown = page.run(f"(dispatchEvent(new Event('afterprint')), {CORNER})")
-    assert printed == light != dark_corner == shown
-    assert body == "rgb(246, 247, 249)"
-    assert page.run("document.documentElement.dataset.theme || ''") == ""  # the system's, as before
-
-
-def test_swatches_and_slices_follow_the_theme(browser: Chromium, tmp_path: Path) -> None:
-    with fastprof.profile() as prof, record_function("work"):
-        sum(range(10_000))
-    prof.export_html(tmp_path / "p.html")
-    page = browser.open(tmp_path / "p.html")
-    page.view("timeline")
-    swatch = "getComputedStyle(document.querySelector('.view.timeline .swatch')).backgroundColor"
-    colours = [page.run(swatch)]
-    for _ in range(2):
-        page.key("t")
-        colours.append(page.run(swatch))
-    assert colours[0] == colours[2] != colours[1]
 
 
 def test_lines_by_memory(browser: Chromium, tmp_path: Path) -> None:
@@ -221,23 +182,3 @@ def test_the_report_works_in_a_notebooks_frame(browser: Chromium, tmp_path: Path
     frame.run("window.fastprof.parts.state.set({view: 'table'})")
     assert name in frame.run("document.querySelector('.view.table').innerText")
     page.screenshot(SCREENSHOTS / "notebook.png")
-
-
-def test_a_notebook_table_sorts(browser: Chromium, tmp_path: Path) -> None:
-    with fastprof.profile() as prof:
-        for name, count in (("b", 1), ("a", 100_000), ("c", 10)):
-            with record_function(name):
-                sum(range(count))
-    file = tmp_path / "table.html"
-    file.write_text(NOTEBOOK + prof._repr_html_(), "utf-8")
-    page = browser.open(file)
-    rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[0].textContent)"
-    assert page.run(rows)[0] == "a"  # by self time
-    click = "document.querySelectorAll('th')[%d].click()"
-    page.run(click % 0)
-    assert page.run(rows) == ["a", "b", "c"]
-    page.run(click % 0)
-    assert page.run(rows) == ["c", "b", "a"]
-    page.run(click % 2)
-    own = {average.key: average.self_cpu_time_total for average in prof.key_averages()}
-    assert page.run(rows) == sorted(own, key=lambda name: -own[name])

@@ -100,20 +100,6 @@ def test_the_table_is_key_averages(page: Page, prof: fastprof.profile, calls: bo
     assert order == sorted(order, reverse=True)
 
 
-def test_the_table_by_shape_thread_and_stack(page: Page, prof: fastprof.profile) -> None:
-    page.view("table")
-    by_shape = prof.key_averages(group_by_input_shape=True, include_python_functions=True)
-    wanted = sorted((a.count, round(a.self_cpu_time_total * 1000)) for a in by_shape)
-    for by, count in (("shape", len(wanted)), ("thread", None), ("stack", None)):
-        page.run(f"(fastprof.parts.table.choice.by = '{by}', fastprof.parts.table.update())")
-        groups = page.run("fastprof.parts.table.groups()")
-        assert sum(g["count"] for g in groups) == len(prof.events())
-        if count is not None:
-            assert sorted((g["count"], g["self"]) for g in groups) == wanted
-    text = page.run("fastprof.parts.table.asCsv()")
-    assert text.splitlines()[0].startswith("Name,By,Self (ns),Total (ns),Calls")
-
-
 def test_every_slice_is_drawn_where_the_columns_say(page: Page, prof: fastprof.profile) -> None:
     page.resize(1366, 9000)  # all lines in view, of threads that other tests left waiting, too
     page.view("timeline")
@@ -186,38 +172,6 @@ def test_a_click_selects_the_slice_under_it(page: Page, prof: fastprof.profile) 
     assert groups["ProfilerStep*"]["count"] == 1
     page.key("Escape")
     assert page.run("fastprof.parts.state.state.interval") is None
-
-
-def test_a_click_moves_nothing_under_the_mouse(page: Page) -> None:
-    page.resize(1100, 800)  # with the details open, the controls would need a second line
-    row = "[...document.querySelectorAll('tr[data-row]')].find((row) => row.innerText.startsWith('leaf'))"
-    page.view("table")
-    page.run("fastprof.parts.table.update()")
-    page.run(f"{row}.scrollIntoView({{block: 'center'}})")
-    box = page.run(f"{row}.getBoundingClientRect().toJSON()")
-    page.click(box["x"] + 30, box["y"] + 5, count=2)  # zooms to the longest call
-    assert page.run("document.querySelector('[aria-selected=true]').innerText") == "Timeline"
-    assert page.run(
-        "fastprof.ready.then(({model}) => model.siteName(fastprof.parts.state.state.row))"
-    ).endswith(": leaf")
-
-    page.run("fastprof.parts.state.set({row: -1, key: -1})")
-    page.view("flame")
-    boxes = "fastprof.parts.flame.graphState().boxes"
-    top = "document.querySelector('.canvas.flame canvas').getBoundingClientRect().y"
-    chosen = f"{boxes}.find(({{node}}) => node.name === 'batch')"
-    before = page.run(f"(() => {{ const {{x, y}} = {chosen}; return [x, y, {top}]; }})()")
-    page.click(before[0] + 3, before[1] + 5 + before[2])
-    after = page.run(f"(() => {{ const {{x, y}} = {chosen}; return [x, y, {top}]; }})()")
-    assert after == [0, *before[1:]]  # zoomed, at the same height
-    inner = page.run(
-        f"(() => {{ const {{x, y}} = {boxes}.find(({{node}}) => node.name === 'forward'); return [x + 2, y + 3]; }})()"
-    )
-    context = "document.querySelector('.canvas.flame canvas').getContext('2d')"
-    red, green, blue, _ = page.run(
-        f"[...{context}.getImageData({inner[0]}, {inner[1]}, 1, 1).data]"
-    )
-    assert max(red, green, blue) - min(red, green, blue) > 20  # coloured, not grey
 
 
 def test_the_flame_graph_adds_up(page: Page, prof: fastprof.profile) -> None:
@@ -323,20 +277,6 @@ def test_steps_and_memory(page: Page) -> None:
     text = page.run("document.querySelector('.view.memory').innerText")
     assert "At the peak" in text and "forward" in text
     page.screenshot(SCREENSHOTS / "memory.png")
-
-
-def test_keys_open_the_views(page: Page) -> None:
-    titles = page.run("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.innerText)")
-    assert titles == ["Summary", "Timeline", "Flame graph", "Table", "Source", "Steps", "Memory"]
-    for number, title in enumerate(titles, 1):
-        page.key(str(number))
-        assert page.run("document.querySelector('[aria-selected=true]').innerText") == title
-    page.key("1")
-    page.screenshot(SCREENSHOTS / "summary.png")
-    page.key("t")  # on a light system
-    assert page.run("document.documentElement.dataset.theme") == "dark"
-    page.screenshot(SCREENSHOTS / "summary_dark.png")
-    assert len(page.pdf()) > 10_000
 
 
 def test_the_mouse_moves_the_timeline(page: Page) -> None:

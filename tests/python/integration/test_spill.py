@@ -99,21 +99,6 @@ def test_stacks_shapes_and_schedules_survive(tmp_path: Path) -> None:
     assert profile.event_table.coded["stack"].values
 
 
-def test_profiles_inside_one_another(tmp_path: Path) -> None:
-    with fastprof.profile(overflow="spill", max_bytes=65536, spill_folder=tmp_path) as outer:
-        work(5_000)
-        with fastprof.profile(overflow="spill", max_bytes=65536) as inner:
-            with fastprof.profile() as plain:
-                work(5_000)
-    assert [len(p.event_table) for p in (outer, inner, plain)] == [10_002, 5_001, 5_001]
-
-
-@pytest.mark.parametrize("bad", [{"spill_folder": "/tmp"}, {"overflow": "spil"}])
-def test_wrong_options_are_refused(bad: dict[str, str]) -> None:
-    with pytest.raises(fastprof.errors.ValueError, match="overflow"):
-        fastprof.profile(**bad)  # type: ignore[arg-type]
-
-
 def test_a_folder_that_is_not_there_is_an_error() -> None:
     profile = fastprof.profile(overflow="spill", spill_folder="/no/such/folder")
     with pytest.raises(fastprof.errors.IoError, match="/no/such/folder"):

@@ -176,16 +176,6 @@ POOL: Rows = [
 ]  # fmt: skip
 
 
-def test_idle_workers_take_no_time() -> None:
-    table = table_of(POOL)
-    times = added(own_times(path_tree(EventList.from_table(table), visible=True)))
-    assert {name.rpartition(": ")[2]: ns for name, ns in times.items()} == {
-        "main": 40, "join": 40, "job": 40, "h": 20,
-    }  # fmt: skip
-    last = explain(table).where[-1]
-    assert (last.ns, last.text.split("waiting for ")[1]) == (40, "the end of a thread 0.040us")
-
-
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
 def test_the_page_folds_tasks_of_a_coroutine_and_idle_workers(
     browser: Chromium, tmp_path: Path

@@ -142,36 +142,6 @@ def test_modules_have_torchs_names_and_numbers(traces: Any) -> None:
     }
 
 
-def test_calls_are_events_but_not_averages(traces: Any) -> None:
-    prof = traces[2]
-    calls = [e for e in prof.events() if e.is_python_function]
-    ops = [e for e in prof.events() if not e.is_python_function]
-    assert len(calls) > 200 and len(ops) > 20
-    linear = next(e for e in ops if e.name == "aten::linear")
-    assert linear.cpu_parent.name == "<built-in function linear>"
-    keys = {row.key for row in prof.key_averages()}
-    assert keys == {e.name for e in ops}
-    everything = prof.key_averages(include_python_functions=True)
-    assert {row.key for row in everything} == {e.name for e in prof.events()}
-
-
-def test_averages_are_those_of_a_profile_without_calls() -> None:
-    step = training()
-
-    def summed(**options: Any) -> dict[str, int]:
-        with fastprof.profile(with_stack=True, **options) as prof, prof_range():
-            step()
-        rows = prof.key_averages()
-        whole = next(row for row in rows if row.key == "whole")
-        assert sum(row.self_cpu_time_total for row in rows) == pytest.approx(whole.cpu_time_total)
-        return {row.key: row.count for row in rows}
-
-    def prof_range() -> Any:
-        return fastprof.record_function("whole")
-
-    assert summed() == summed(python_calls=False)
-
-
 IMPORTED_MEANWHILE = """
     import fastprof
     with fastprof.profile(with_stack=True) as prof:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import inspect
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from known_torch import known_fields, with_units_of_bytes
 
 from fastprof.base.device_type import DeviceType
-from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
+from fastprof.views import EventList, FunctionEvent
 
 pytestmark = pytest.mark.integrations
 
@@ -218,54 +217,3 @@ def compare_texts(theirs: Any, ours: Any, seed: int) -> None:
             assert "NaN" in ours.table(**arguments)
     if len(ours) and oracle_text(theirs) is not None:
         assert str(ours) == with_units_of_bytes(str(theirs))
-
-
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("device", [None, "cuda", "privateuse1"])
-def test_columns_say_the_same(seed: int, device: str | None) -> None:
-    """The same events as an EventTable: no event object is made, and the results equal the oracle's."""
-    options = without_flops_and_source(seed)
-    theirs, ours = both_lists(seed, [1, 3, 12, 40][seed % 4], device, **options)
-    for event in (*theirs, *ours):
-        if options["with_flops"]:
-            event.stack = []
-        interval = event.time_range  # whole us, so that the oracle's floats are exact
-        interval.start, interval.end = round(interval.start), round(interval.end)
-        event.kernels = [k._replace(duration=round(k.duration + 1)) for k in event.kernels]
-    theirs.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
-    table = ours.to_table()
-    assert not table.has("parent")
-    columnar = EventList.from_table(table, use_device=device, **options)
-    theirs._build_tree()
-    assert repr(columnar.total_average()) == repr(theirs.total_average())
-    for grouping in GROUPINGS:
-        t, o = theirs.key_averages(*grouping), columnar.key_averages(*grouping)
-        compare_texts(t, o, seed)
-        assert_same_averages(t, o)
-    compare_texts(theirs, columnar, seed)
-    assert columnar.self_cpu_time_total == theirs.self_cpu_time_total
-    for t in theirs:  # for repr()
-        t.time_range.start, t.time_range.end = float(t.time_range.start), float(t.time_range.end)
-    assert_same_events(theirs, columnar)
-
-
-def test_sums_of_averages() -> None:
-    theirs, ours = both_lists(5, 40, "cuda")
-    t, o = torch_util.FunctionEventAvg(), FunctionEventAvg()
-    for a, b in zip(theirs, ours, strict=True):
-        if a.name == theirs[0].name:
-            t += a
-            o += b
-    assert_same_averages([t], [o])
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("metric", ["self_cpu_time_total", "self_cuda_time_total"])
-def test_same_collapsed_stacks(seed: int, metric: str, tmp_path: Path) -> None:
-    theirs, ours = both_lists(seed, 40, "cuda")
-    theirs._build_tree()
-    ours._build_tree()
-    theirs.export_stacks(str(tmp_path / "theirs"), metric)
-    ours.export_stacks(tmp_path / "ours", metric)
-    assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text()
-    assert ours.supported_export_stacks_metrics() == theirs.supported_export_stacks_metrics()

@@ -54,31 +54,6 @@ def test_a_given_observer_has_a_complete_file_with_our_ranges_like_torchs(tmp_pa
     assert "a" in names[fastprof]
 
 
-def test_a_schedule_keeps_the_observer_until_the_with_block_ends(tmp_path):
-    path = tmp_path / "trace.json"
-    with fastprof.profile(
-        execution_trace_observer=_observer(path),
-        schedule=fastprof.schedule(wait=0, warmup=1, active=1, repeat=2),
-    ) as prof:
-        for step in range(4):
-            with fastprof.record_function(f"range {step}"):
-                torch.ones(3)
-            prof.step()
-    names = _names_in(path)
-    assert [name for name in names if name.startswith("range")] == ["range 1", "range 3"]
-
-
-def test_the_file_is_completed_when_the_block_raises(tmp_path):
-    path = tmp_path / "trace.json"
-    with (
-        pytest.raises(KeyError),
-        fastprof.profile(execution_trace_observer=_observer(path)),
-        fastprof.record_function("outer"),
-    ):
-        raise KeyError("x")
-    assert "outer" in _names_in(path)
-
-
 def test_an_observer_started_by_hand_has_ranges_of_all_threads_and_may_stop_inside_one(tmp_path):
     enter = fastprof.record_function.__enter__
     observer = _observer(tmp_path / "trace.json")
@@ -103,47 +78,6 @@ def _shape(node):
     ]
     text = json.dumps(kept)
     return re.sub(r"\[\d+, \d+, \d+, \d+, \d+, \"[a-z0-9:]*\"\]", "[tensor]", text)
-
-
-def test_our_observer_writes_what_torchs_writes_node_by_node(tmp_path):
-    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
-
-    def work():
-        with torch.profiler.record_function("forward"):
-            loss = model(torch.ones(2, 4)).sum()
-        loss.backward()
-
-    work()
-    traces = []
-    for kit in (torch.profiler, fastprof):
-        path = tmp_path / f"{kit.__name__}.json"
-        observer = kit.ExecutionTraceObserver().register_callback(str(path))
-        assert observer.is_registered
-        assert not observer.is_running()
-        observer.start()
-        assert observer.is_running()
-        work()
-        observer.stop()
-        observer.unregister_callback()
-        assert not observer.is_registered
-        assert observer.get_output_file_path() == str(path)
-        traces.append(json.loads(path.read_text()))
-    theirs, ours = traces
-    assert ours["schema"] == theirs["schema"]
-    assert [_shape(n) for n in ours["nodes"]] == [_shape(n) for n in theirs["nodes"]]
-    # Dependencies, by the place of the parent in the file.
-    for key in ("ctrl_deps",):
-        places = [
-            [
-                next((i for i, m in enumerate(t["nodes"]) if m["id"] == n.get(key)), None)
-                for n in t["nodes"]
-            ]
-            for t in traces
-        ]
-        assert places[0] == places[1]
-    assert {"forward", "aten::addmm", "aten::threshold_backward"} <= {
-        n["name"] for n in ours["nodes"]
-    }
 
 
 def test_our_observer_given_to_a_profile_and_only_one_at_a_time(tmp_path):

@@ -74,18 +74,6 @@ def links(events: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
     return Counter((ends["s"], ends["f"]) for ends in arrows.values())
 
 
-@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
-def test_links_are_torchs(work: Callable[[], None], tmp_path: Path) -> None:
-    work()
-    with fastprof.profile() as mine:
-        work()
-    with torch.profiler.profile(activities=CPU) as other:
-        work()
-    found = links(trace(mine, tmp_path / "ours.json"))
-    assert found == links(trace(other, tmp_path / "theirs.json"))
-    assert bool(found) is (work is not inference)
-
-
 @pytest.mark.skipif(
     not known_fields(["flow_id"]), reason="events of this torch.profiler have no flows"
 )

@@ -3,35 +3,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
-import shutil
-import subprocess
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from known_torch import (
-    OWN_MEMBERS,
     known_fields,
     needs_inputs,
     one_thread,  # noqa: F401 (serves every test)
     torch,
 )
-from plain_captures import WithoutKernels
 from torch_parity import theirs as by_torch
 from torch_pieces import train_perceptron
 
 import fastprof
 from fastprof import _core
-from fastprof.decode.consolidate import table_of
-from fastprof.decode.op_inputs import OpInputs
 
 pytestmark = [pytest.mark.integrations, needs_inputs]
 
@@ -194,38 +184,6 @@ def test_inputs_as_torch_profiler_has_them(work: Callable[[], None]) -> None:
     assert other - mine == Counter()
 
 
-MEMBERS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
-
-
-def trace_members(p: Any, folder: Any) -> Counter[str]:
-    """Return the args about inputs in a profile's Chrome trace, without lists of more than 30 tensors.
-
-    torch leaves those out.
-    """
-    path = folder / "trace.json"
-    p.export_chrome_trace(str(path))
-    events = json.loads(path.read_text())["traceEvents"]
-    return Counter(
-        repr([event["args"].get(name) for name in MEMBERS])
-        for event in events
-        if event.get("cat") == "cpu_op" and not long_list(event["args"])
-    )
-
-
-def long_list(members: Any) -> bool:
-    dims = dict(zip(members.get("Input type", ()), members.get("Input Dims", ()), strict=True))
-    return "TensorList" in dims and (not dims["TensorList"] or len(dims["TensorList"]) > 30)
-
-
-@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
-def test_traces_say_what_kinetos_say(work: Callable[[], None], tmp_path: Any) -> None:
-    work()
-    mine = trace_members(ours(work, record_shapes=True), tmp_path)
-    other = trace_members(theirs(work), tmp_path)
-    assert mine - other == Counter()
-    assert other - mine == Counter()
-
-
 def test_a_long_list_in_a_trace_shows_30_and_the_last(tmp_path: Any) -> None:
     p = ours(lambda: torch.cat([torch.ones(i) for i in range(40)]), record_shapes=True)
     path = tmp_path / "trace.json"
@@ -236,35 +194,6 @@ def test_a_long_list_in_a_trace_shows_30_and_the_last(tmp_path: Any) -> None:
         if e.get("name") == "aten::cat"
     ]
     assert dims == [*([i] for i in range(30)), "...", [39]]
-
-
-def test_saved_and_loaded_inputs_are_the_same(tmp_path: Any) -> None:
-    for work in WORK:
-        p = ours(work, record_shapes=True, with_flops=True)
-        path = tmp_path / "profile.fastprof"
-        fastprof.save(p.event_table, path)
-        again = fastprof.EventList.from_table(fastprof.load(path))
-        assert facts(again) == facts(p.events())
-
-
-def test_numpy_finds_the_inputs_that_the_kernel_finds() -> None:
-    p = ours(lambda: [work() for work in WORK * 2], record_shapes=True)
-    capture = p._results[-1].capture
-    quick, plain = table_of(capture), table_of(WithoutKernels(capture))
-    codes, blocks, _ = capture.read_details([])["inputs"]
-    assert len(blocks) < np.count_nonzero(codes)
-    assert quick.column("flops").tolist() == plain.column("flops").tolist()
-    for name in (
-        field for field in OpInputs._fields if field not in ("input_storages", "list_dtypes")
-    ):
-        ours_, theirs_ = quick.coded[name], plain.coded[name]
-        assert all(repr(ours_[row]) == repr(theirs_[row]) for row in range(len(quick)))
-
-
-def test_without_record_shapes_there_are_none() -> None:
-    (event,) = [e for e in ours(lambda: torch.ones(3).add(2)).events() if e.name == "aten::add"]
-    assert not event.input_shapes and not event.concrete_inputs and event.flops is None
-    assert event.overload_name == "Tensor"
 
 
 def test_a_profile_with_shapes_inside_one_without() -> None:
@@ -310,17 +239,6 @@ def test_averages_by_shape_and_overload() -> None:
         assert rows[0] == rows[1], options
 
 
-def test_lists_too_long_to_record_say_so() -> None:
-    x = torch.ones(2, 2, 2, 2)
-    many = [x] * 700
-    p = ours(lambda: torch._foreach_addcmul(many, many, many, 1.0), record_shapes=True)
-    (event,) = [e for e in p.events() if e.name == "aten::_foreach_addcmul"]
-    shapes = event.structured_input_shapes
-    assert 300 < len(shapes[0]) < 700
-    assert event.input_dtypes[0] == "TensorList"
-    assert event.input_dtypes[2:] == ["...", "..."]
-
-
 def test_each_length_of_a_list_of_tensors() -> None:
     # Sizes around the space that is reserved for an op of unknown length, and around the end of chunks.
     tensors = [torch.zeros(i % 3 + 1, 2, 2, 2, 2) for i in range(90)]
@@ -362,69 +280,6 @@ def test_a_stop_while_other_threads_run_ops() -> None:
         stopped.set()
         for thread in threads:
             thread.join()
-
-
-def test_shapes_while_stacks_are_recorded() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with fastprof.profile(record_shapes=True, with_stack=True, python_calls=False) as p:
-            torch.ones(3).add(2)
-    (event,) = [e for e in p.events() if e.name == "aten::add"]
-    assert event.input_shapes == [[3], [], []]
-
-
-@pytest.mark.parametrize("batch", [(2,), (1, 2)], ids=["products", "fused"])
-def test_attention_is_counted_once(batch: tuple[int, ...]) -> None:
-    # With three dimensions it calls products that are counted; with four it calls none.
-    query = torch.ones(*batch, 3, 8)
-    p = ours(
-        lambda: torch.nn.functional.scaled_dot_product_attention(query, query, query),
-        record_shapes=True,
-        with_flops=True,
-    )
-    flops = sum(e.flops for e in p.events() if e.name != "aten::mul")
-    assert flops == 2 * (2 * 2 * 3 * 3 * 8)
-
-
-COLLECTIVE = r"""
-#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
-// What torch's process groups for devices do around each collective.
-extern "C" void collective() {
-  RECORD_PARAM_COMMS(static_cast<int64_t>(7), std::make_tuple(std::string("0"), std::string("all")),
-                     1, "allreduce", 16, 32, at::kFloat, std::vector<int64_t>(),
-                     std::vector<int64_t>({1, 2}), 0, 1, 40);
-}
-"""
-
-
-@pytest.mark.parametrize("record_shapes", [True, False])
-def test_collectives_say_what_kinetos_say(record_shapes: bool, tmp_path: Any) -> None:
-    library, home = tmp_path / "collective.so", Path(torch.__file__).parent
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
-    if compiler is None or not (home / "include" / "torch").is_dir():
-        pytest.skip("needs a compiler and torch's headers, to make a collective without a device")
-    (tmp_path / "collective.cpp").write_text(COLLECTIVE)
-    subprocess.run(
-        [compiler, "-std=c++20", "-O0", "-w", "-DNDEBUG", "-DUSE_DISTRIBUTED", "-DUSE_C10D", "-shared", "-fPIC",
-         f"-I{home}/include", f"-I{home}/include/torch/csrc/api/include", tmp_path / "collective.cpp",
-         "-o", library, f"-L{home}/lib", "-ltorch_cpu", "-lc10"],
-        check=True,
-    )  # fmt: skip
-    work = ctypes.CDLL(str(library)).collective
-    with torch.profiler.profile(record_shapes=record_shapes) as other:
-        work()
-    members = []
-    for p in (ours(work, record_shapes=record_shapes), other):
-        path = tmp_path / "trace.json"
-        p.export_chrome_trace(str(path))
-        (event,) = [
-            event
-            for event in json.loads(path.read_text())["traceEvents"]
-            if event.get("name") == "record_param_comms"
-        ]
-        members.append({name: v for name, v in event["args"].items() if name not in OWN_MEMBERS})
-    assert members[0] == members[1]
-    assert members[0]["Collective name"] == "allreduce" and members[0]["Group size"] == 40
 
 
 def test_inputs_of_an_unknown_version_are_not_looked_at() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import itertools
-import json
 import queue
 import threading
 import warnings
@@ -19,7 +17,7 @@ import pytest
 import torch_parity
 from known_torch import CPU, RELEASE, VERSION, torch
 from processes import resident_kilobytes, run_python
-from torch_pieces import convolution, recurrent, train_perceptron, views_in_place
+from torch_pieces import train_perceptron
 from unfollowed import run_unfollowed
 
 import fastprof
@@ -63,22 +61,6 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def mlp() -> None:
     train_perceptron(torch.optim.AdamW)
-
-
-def attention() -> None:
-    torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    layer(torch.randn(2, 6, 16)).sum().backward()
-
-
-def inference() -> None:
-    with torch.inference_mode():
-        torch.ones(100).add(1).sum()
-
-
-WORK: list[Callable[[], None]] = [
-    mlp, convolution, recurrent, attention, views_in_place, inference,
-]  # fmt: skip
 
 
 def ours(work: Callable[[], None], **arguments: Any) -> Any:
@@ -129,29 +111,6 @@ def memory_rows(profile: Any) -> list[tuple[int, int]]:
     return [(int(words[at + 1].astype("int64")), int(words[at + 2])) for at in map(int, kind[rows])]
 
 
-@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
-def test_memory_of_each_op_is_torch_profilers(work: Callable[[], None]) -> None:
-    work()
-    assert usage(ours(work, memory_attribution="interval")) == usage(theirs(work))
-
-
-@pytest.mark.parametrize("work", [mlp, convolution], ids=lambda f: f.__name__)
-def test_averages_and_table_are_torch_profilers(work: Callable[[], None]) -> None:
-    work()
-
-    def averages(profile: Any) -> list[tuple[Any, ...]]:
-        return sorted(
-            (e.key, e.count, e.cpu_memory_usage, e.self_cpu_memory_usage)
-            for e in (profile if RELEASE >= (2, 11) else counted(profile)).key_averages()
-        )
-
-    mine, other = ours(work, memory_attribution="interval"), theirs(work)
-    assert averages(mine) == averages(other)
-    for profile in (mine, other):
-        text = profile.key_averages().table(sort_by="self_cpu_memory_usage")
-        assert "CPU Mem" in text and "Self CPU Mem" in text
-
-
 def test_innermost_loses_and_doubles_nothing() -> None:
     mlp()
     p = ours(mlp)
@@ -170,22 +129,6 @@ def fresh(profile: Any) -> Any:
             return table_of(profile._results[-1].capture)
 
     return Plain()
-
-
-def test_sizes_totals_and_devices_are_torch_profilers(tmp_path: Path) -> None:
-    mlp()
-
-    def instants(profile: Any, name: str) -> list[dict[str, Any]]:
-        profile.export_chrome_trace(str(tmp_path / name))
-        events = json.loads((tmp_path / name).read_text())["traceEvents"]
-        return [e["args"] for e in events if e.get("name") == "[memory]"]
-
-    mine, other = instants(ours(mlp), "ours.json"), instants(theirs(mlp), "theirs.json")
-    for key in ("Bytes", "Device Type", "Device Id"):
-        assert [e[key] for e in mine] == [e[key] for e in other]
-    for before, after in itertools.pairwise(mine):
-        assert after["Total Allocated"] == before["Total Allocated"] + after["Bytes"]
-    assert set(mine[0]) >= {"Addr", "Total Reserved"}
 
 
 def test_other_devices_and_out_of_memory() -> None:
@@ -207,13 +150,6 @@ def test_other_devices_and_out_of_memory() -> None:
     assert facts(mine) == facts(theirs(work))
     assert ("allocator", 0, 512) in facts(mine)
     assert "[OutOfMemory]" in {e.name for e in mine.events()}
-
-
-def test_memory_only_when_asked_for() -> None:
-    with fastprof.profile() as p:
-        assert not memory_is_wanted()
-        mlp()
-    assert all(e.cpu_memory_usage == 0 and e.name != "[memory]" for e in p.events())
 
 
 def test_every_python_thread_or_only_the_starting_one() -> None:
@@ -281,17 +217,6 @@ def test_nothing_is_left_on_a_thread_that_stays() -> None:
         assert worker(lambda: len(theirs(mlp).events())) > 0
         again = ours(lambda: worker(lambda: torch.ones(1000)))
         assert 4000 in [size for size, _ in memory_rows(fresh(again))]
-
-
-def test_stopped_by_another_thread() -> None:
-    p = fastprof.profile(profile_memory=True)
-    p.start()
-    torch.ones(1000)
-    with Worker() as worker:
-        worker(p.stop)
-    assert [size for size, _ in memory_rows(fresh(p))] == [4000, -4000]
-    assert not memory_is_wanted()
-    assert len(theirs(mlp).events()) > 0
 
 
 def test_torch_profiler_started_first_keeps_the_memory() -> None:
@@ -366,19 +291,6 @@ def test_torchs_own_functions_find_no_profiler_where_our_reporter_lies() -> None
     assert not memory_is_wanted()
 
 
-def test_nested_and_overlapping_profiles() -> None:
-    a, b = fastprof.profile(profile_memory=True), fastprof.profile(profile_memory=True)
-    a.start()
-    torch.ones(1000)
-    b.start()
-    torch.ones(2000)
-    a.stop()
-    torch.ones(3000)
-    b.stop()
-    assert [size for size, _ in memory_rows(fresh(a))] == [4000, -4000, 8000, -8000]
-    assert [size for size, _ in memory_rows(fresh(b))] == [8000, -8000, 12000, -12000]
-
-
 def test_an_op_that_throws() -> None:
     def work() -> None:
         with pytest.raises(RuntimeError, match="size"):
@@ -427,42 +339,6 @@ def test_a_torch_whose_memory_is_not_known_is_told(monkeypatch: pytest.MonkeyPat
         mlp()
     assert "another kind" in p.missing["profile_memory"]
     assert len(p.events()) > 50
-
-
-def test_without_libtorch_nothing_is_looked_at() -> None:
-    code = """
-        from fastprof import _core
-        print(_core.torch_memory_self_test())
-        print(_core.torch_memory_prepare("2.13.0"))
-        print(_core.torch_memory_withdraw())
-        try:
-            _core.torch_memory_start()
-        except Exception as failure:
-            print(type(failure).__name__)
-    """
-    assert run_python(code).splitlines() == [
-        "libtorch_cpu is not loaded",
-        "its memory reports differ from those of the official build (libtorch_cpu is not loaded). "
-        "Install an official build of torch.",
-        "False",
-        "StateError",
-    ]
-
-
-def test_a_torch_of_unknown_version_is_told_of() -> None:
-    code = """
-        import sys, types, warnings
-        torch = types.ModuleType("torch")
-        torch.__version__ = "99.1.0"
-        sys.modules["torch"] = torch
-        import fastprof
-        with warnings.catch_warnings(record=True):
-            warnings.simplefilter("always")
-            with fastprof.profile(profile_memory=True) as p:
-                pass
-        print(sorted(p.missing))
-    """
-    assert run_python(code) == "['profile_memory', 'torch_ops']\n"
 
 
 def test_torch_imported_after_the_profile_started() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -109,16 +108,6 @@ def test_every_way_out_has_them(scripted: Any, tmp_path: Path) -> None:
     assert modules(fastprof.load(tmp_path / "trace.pftrace")) == expected
 
 
-def test_only_who_asks_has_them(scripted: Any) -> None:
-    with fastprof.profile() as without, fastprof.profile(with_modules=True) as wanting:
-        scripted(torch.ones(2, 4))
-    assert "module_hierarchy" in wanting.event_table.coded
-    assert "module_hierarchy" not in without.event_table.coded
-    with fastprof.profile() as after:
-        scripted(torch.ones(2, 4))
-    assert "module_hierarchy" not in after.event_table.coded
-
-
 # ---- eager modules -------------------------------------------------------------------------------
 
 
@@ -219,13 +208,6 @@ def test_modules_are_recorded_once_where_all_calls_are_traced() -> None:
     assert "module_hierarchy" not in calls.event_table.coded
 
 
-def test_a_filter_of_calls_leaves_modules() -> None:
-    only = fastprof.CallFilter(files=[__file__], max_depth=1)
-    with fastprof.profile(python_calls=only, with_modules=True) as profile:
-        Outer()(torch.ones(2, 4))
-    assert named_modules(profile) == EAGER
-
-
 def test_nested_profiles_have_what_each_asked_for() -> None:
     model, inputs = Outer(), torch.ones(2, 4)
     with fastprof.profile() as plain, fastprof.profile(with_modules=True) as modules:
@@ -274,15 +256,6 @@ def test_exceptions_overriding_calls_and_threads() -> None:
     with fastprof.profile() as after:
         Overriding()(torch.ones(1))
     assert named_modules(after) == [] and "module_hierarchy" not in after.event_table.coded
-
-
-def test_what_is_no_function_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.nn.Module, "__call__", functools.partialmethod(lambda self, x: x))
-    profile = fastprof.profile(with_modules=True)
-    with pytest.warns(UserWarning, match="another package replaced"):
-        profile.start()
-    profile.stop()
-    assert "torch.nn.Module.__call__" in profile.missing["with_modules"]
 
 
 IMPORTED_MEANWHILE = """

@@ -14,7 +14,6 @@ from processes import run_python
 from fastprof import _core
 from fastprof.adapters.torch import unlisted as unlisted_torch
 from fastprof.adapters.torch.unlisted import is_newer_than_listed
-from fastprof.cli.torch_check import torch_findings
 
 pytestmark = pytest.mark.integrations
 
@@ -70,13 +69,6 @@ def test_a_newer_release_of_another_layout_is_refused(tmp_path: Path) -> None:
     assert "needs a C++ compiler" in said
 
 
-def test_an_older_release_that_is_not_listed_is_not_tried(tmp_path: Path) -> None:
-    said = bare("2.5.1", "", tmp_path)
-    assert said.startswith(
-        "[] torch ops are not recorded: this version of fastprof has no layout for torch 2.5.1"
-    )
-
-
 def test_a_declaration_that_changed_is_not_trusted(tmp_path: Path) -> None:
     header = Path(torch.__file__).parent / "include" / "ATen" / "record_function.h"
     text = header.read_text()
@@ -100,21 +92,3 @@ def test_every_release_of_the_tables_is_known_whole() -> None:
     for other in ("2.5.1", f"{major}.{minor + 1}.0", f"{major + 1}.0.0", "", "2", "two"):
         assert _core.torch_known_layout(other, True) is None
         assert is_newer_than_listed(other) == other.endswith(f".{minor + 1}.0") or other == "3.0.0"
-
-
-def test_doctor_tells_what_is_recorded() -> None:
-    told = list(torch_findings(VERSION))
-    assert told[0][0] and told[0][1].startswith(f"{VERSION}: ops, ")
-    assert ("shapes" in told[0][1]) == CXX11_ABI
-    assert [ok for ok, _ in told] == ([True] if CXX11_ABI else [True, False])
-
-
-def test_the_self_tests_warn_of_nothing() -> None:
-    # Newer versions of torch warn of sparse tensors, once in a process.
-    code = """
-        import torch, fastprof
-        with fastprof.profile(record_shapes=CXX11_ABI, profile_memory=True) as p:
-            torch.ones(3)
-        print(p.missing)
-    """
-    assert run_python(code.replace("CXX11_ABI", str(CXX11_ABI))) == "{}\n"

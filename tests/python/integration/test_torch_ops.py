@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import warnings
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from known_torch import CPU, CXX11_ABI, VERSION, torch
 from processes import resident_kilobytes, run_python
-from torch_pieces import convolution, double_backward, mlp, recurrent, views_in_place
+from torch_pieces import mlp
 from unfollowed import run_unfollowed
 
 import fastprof
@@ -53,11 +52,6 @@ def script() -> None:
     f(torch.ones(2))
 
 
-WORK: list[Callable[[], None]] = [
-    add, mlp, double_backward, convolution, recurrent, views_in_place, annotated,
-]  # fmt: skip
-
-
 def profiled(work: Callable[[], None], **arguments: Any) -> Any:
     with fastprof.profile(**arguments) as p:
         work()
@@ -86,32 +80,6 @@ def keys(events: Any) -> Counter[tuple[str, int, str | None]]:
     )
 
 
-@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
-def test_same_ops_as_torch_profiler(work: Callable[[], None]) -> None:
-    work()
-    assert keys(profiled(work).events()) == keys(theirs(work))
-
-
-@pytest.mark.parametrize("work", [mlp, double_backward, convolution], ids=lambda f: f.__name__)
-def test_sequence_numbers_and_forward_links(work: Callable[[], None]) -> None:
-    work()
-    p, events = profiled(work), theirs(work)
-
-    def relative(rows: list[tuple[str, int, bool]]) -> Counter[tuple[str, int, bool]]:
-        first = min(number for _, number, _ in rows if number >= 0)
-        return Counter((n, number - first if number >= 0 else -1, f) for n, number, f in rows)
-
-    def facts(listed: Any) -> Counter[tuple[str, int, bool]]:
-        return relative([(e.name, e.sequence_nr, (e.fwd_thread or 0) > 0) for e in listed])
-
-    assert facts(p.events()) == facts(events)
-    table = p.event_table
-    forward = table.column("fwd_thread")
-    linked = forward > 0
-    assert linked.any()
-    assert (forward[linked] == table.thread[linked]).all()
-
-
 def test_backward_from_another_thread_links_to_the_forward_thread() -> None:
     x = torch.ones(3, requires_grad=True)
     with fastprof.profile() as p:
@@ -138,11 +106,6 @@ def test_all_threads_or_only_the_starting_one() -> None:
     assert "aten::ones" not in here and "aten::zeros" in here
 
 
-def test_torchscript() -> None:
-    names = names_of(ours(script))
-    assert "aten::mul" in names and "aten::add" in names
-
-
 def test_user_ranges_of_torch_are_annotations() -> None:
     table = ours(annotated)
     row = names_of(table).index("inner")
@@ -161,16 +124,6 @@ def test_an_op_that_throws_ends() -> None:
     assert parent[names.index("aten::zeros")] == -1
     assert table.unfinished == 0
     assert "aten::add" in names
-
-
-def test_inference_mode() -> None:
-    def work() -> None:
-        with torch.inference_mode():
-            add()
-
-    with torch.inference_mode():  # the profile may start inside, too
-        inside = keys(profiled(add).events())
-    assert inside == keys(profiled(work).events()) == keys(profiled(add).events())
 
 
 def test_beside_a_running_torch_profiler() -> None:
@@ -261,20 +214,6 @@ def test_nothing_is_left_after_stop() -> None:
     session.start()
     add()
     assert len(session.stop({})) == 0
-
-
-def test_a_thousand_profiles_take_no_memory() -> None:
-    def profiles(count: int) -> None:
-        for _ in range(count):
-            with fastprof.profile():
-                add()
-
-    profiles(200)
-    gc.collect()
-    before = resident_kilobytes()
-    profiles(1000)
-    gc.collect()
-    assert resident_kilobytes() - before < 2048
 
 
 def test_threads_that_come_and_go_take_no_memory() -> None:

@@ -8,7 +8,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,21 +157,6 @@ def test_grouped_by_stack_and_source_location() -> None:
     assert "Source Location" in text
     first = here.__code__.co_firstlineno
     assert f"{__file__}({first + 1}): here" in text
-
-
-def test_collapsed_stacks(tmp_path: Path) -> None:
-    p = ours(mlp)
-    target = tmp_path / "stacks.txt"
-    p.export_stacks(str(target), "self_cpu_time_total")
-    lines = target.read_text().splitlines()
-    assert lines and all(re.fullmatch(r".+ \d+", line) for line in lines)
-    assert any("mlp" in line and "linear.py" in line for line in lines)
-
-
-def test_no_stacks_unless_asked_for() -> None:
-    with fastprof.profile() as p:
-        mlp()
-    assert not any(e.stack for e in p.events())
 
 
 def test_threads_of_libtorch_have_no_python_stack() -> None:

@@ -164,20 +164,6 @@ def test_a_thread_of_libtorch_is_left_again() -> None:
     assert not any(e.name == "aten::full" for e in p.events())
 
 
-def test_memory_and_nested_profiles_follow_too() -> None:
-    outer = fastprof.profile(all_threads=False, profile_memory=True)
-    outer.start()
-    forking()
-    inner = ours(forking, profile_memory=True)
-    forking()
-    outer.stop()
-    for profile, runs in ((inner, 1), (outer, 3)):
-        cosh = [e for e in profile.events() if e.name == "aten::cosh"]
-        assert len(cosh) == 2 * runs
-        assert all(e.cpu_memory_usage == 4000 for e in cosh)
-    assert all(e.name != "aten::cosh" for e in ours(lambda: None).events())
-
-
 def test_nothing_is_left_in_the_threads_chain() -> None:
     def profiles(count: int) -> None:
         for _ in range(count):

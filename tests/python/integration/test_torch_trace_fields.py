@@ -125,20 +125,6 @@ def test_events_have_the_traces_external_ids(work: Callable[[], None], tmp_path:
         assert named.keys() - shown.keys() == ids_inside_their_name(trace)
 
 
-def test_a_pause_leaves_the_ids_in_step(work: Callable[[], None], tmp_path: Path) -> None:
-    with fastprof.profile() as profile:
-        work()
-        profile.toggle_collection_dynamic(False, [fastprof.ProfilerActivity.CPU])
-        work()
-        profile.toggle_collection_dynamic(True, [fastprof.ProfilerActivity.CPU])
-        work()
-    profile.export_chrome_trace(tmp_path / "trace.json")
-    trace = json.loads((tmp_path / "trace.json").read_text())
-    named = {e["args"]["External id"]: e["name"] for e in ranges_of(trace)}
-    assert {e.external_id: e.name for e in profile.events()}.items() <= named.items()
-    assert [e["name"] for e in trace["traceEvents"][-4:]] == WINDOW
-
-
 @pytest.mark.parametrize("package", [torch.profiler, fastprof], ids=["torch", "fastprof"])
 def test_ids_survive_reading_and_writing(
     work: Callable[[], None], tmp_path: Path, package: Any
@@ -158,53 +144,6 @@ def test_ids_survive_reading_and_writing(
     fastprof.save(table, tmp_path / "own.fastprof")
     own = fastprof.load(tmp_path / "own.fastprof")
     assert own.column("external_id").tolist() == table.column("external_id").tolist()
-
-
-@pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
-def test_scopes_and_links_survive(work: Callable[[], None], tmp_path: Path, name: str) -> None:
-    with fastprof.profile() as profile:
-        work()
-    if name.endswith("json"):
-        profile.export_chrome_trace(tmp_path / name)
-    else:
-        profile.export_perfetto_trace(tmp_path / name)
-    again = fastprof.EventList.from_table(fastprof.load(tmp_path / name))
-
-    def links(events: Any) -> list[Any]:
-        return sorted((e.name, e.scope, e.sequence_nr, e.fwd_thread) for e in events)
-
-    listed = [e for e in again if not e.name.startswith("fwdbwd")]
-    assert links(listed) == links(profile.events())
-    assert ("torch::autograd::AccumulateGrad", 1, -1, None) in links(listed)
-
-
-class TestExecutionTrace:
-    @pytest.fixture
-    def nodes(self, work: Callable[[], None], tmp_path: Path) -> dict[int, str]:
-        """Return rf_id -> name of an execution trace, and the profile's trace of the same run."""
-        observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "et"))
-        self.profile, self.trace = traced(
-            fastprof, work, tmp_path / "trace.json", execution_trace_observer=observer
-        )
-        observer.unregister_callback()
-        text = (tmp_path / "et").read_text().rstrip().rstrip(",")
-        try:
-            found = json.loads(text)["nodes"]
-        except ValueError:  # the end of the file is not written
-            found = json.loads(text + "]}")["nodes"]
-        attributes = [(n["name"], {a["name"]: a["value"] for a in n["attrs"]}) for n in found]
-        return {attrs["rf_id"]: name for name, attrs in attributes if "rf_id" in attrs}
-
-    def test_record_function_ids_are_its_rf_ids(
-        self, nodes: dict[int, str], tmp_path: Path
-    ) -> None:
-        ids = [e["args"]["Record function id"] for e in ranges_of(self.trace)]
-        assert len(set(ids)) == len(ids) > 10
-        assert [nodes[i] for i in ids] == [e["name"] for e in ranges_of(self.trace)]
-        table = self.profile.event_table
-        assert table.column("record_function_id").tolist() == ids
-        read = fastprof.load(tmp_path / "trace.json").column("record_function_id")
-        assert read[read > 0].tolist() == ids  # other rows are the arrows between ops
 
 
 def test_without_an_observer_no_op_is_numbered(work: Callable[[], None]) -> None:

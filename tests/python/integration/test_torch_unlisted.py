@@ -163,38 +163,6 @@ def test_a_wrong_number_is_refused_and_reads_nothing_wild(field: str) -> None:
 
 
 @needs_inputs
-def test_numbers_that_are_no_layout_are_refused() -> None:
-    known = _core.torch_known_input_layout(VERSION, True)
-    assert known is not None
-    layout = list(known)
-    layout[INPUTS.index("tag_text")] = 256
-    with pytest.raises(fastprof.errors.ValueError, match="out of range"):
-        _core.torch_try_inputs(layout, lambda: None)
-    with pytest.raises(fastprof.errors.ValueError, match="out of range"):
-        _core.torch_adopt_input_layout(layout)
-
-
-def test_headers_with_enumerated_kinds(tmp_path: Path) -> None:
-    def enumerated(text: str) -> str:
-        kinds = "enum class DebugInfoKind : uint8_t { FIRST, SECOND, PROFILER_STATE, LAST };"
-        return re.sub(r"class DebugInfoKind \{.*?\n\};", kinds, text, flags=re.DOTALL)
-
-    older = changed_torch(tmp_path, {"c10/util/ThreadLocalDebugInfo.h": enumerated})
-    assert layout_from_headers(older, "memory") == [1, 2]
-
-
-def test_where_names_are_of_another_type_their_place_is_not_told(tmp_path: Path) -> None:
-    def other_type(text: str) -> str:
-        return text.replace(
-            "variant<std::string, schema_ref_t> fn_", "variant<std::string, schema_ref_t, int> fn_"
-        )
-
-    other = changed_torch(tmp_path, {"ATen/record_function.h": other_type})
-    known = _core.torch_known_layout(VERSION, CXX11_ABI)
-    assert known is not None and layout_from_headers(other, "ops") == [*known[:-1], 0]
-
-
-@needs_inputs
 def test_headers_that_differ_serve_for_what_they_still_say(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,16 +268,6 @@ def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> 
         "'' [False, True, True]",
         "True [-77, 5] 2 0",
     ]
-
-
-def test_another_number_of_profiler_state_is_refused(tmp_path: Path) -> None:
-    code = f"""
-        import ctypes
-        from fastprof import _core
-        older = ctypes.CDLL({double(tmp_path, "enumerated_debug_info.cpp")!r})
-        print(_core.torch_memory_prepare("2.6.0", [1, 3]))
-    """
-    assert "a memory reporter is not queried as expected" in program(code)
 
 
 @pytest.mark.parametrize("options", [(), ("-DNAME_IS_A_VIEW",)], ids=["C string", "view"])

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from compilers import INCLUDE, ROOT, build
-from trace_readers import PerfettoProcessor, perfetto_distribution, speedscope_profiles
+from trace_readers import PerfettoProcessor, perfetto_distribution
 
 from fastprof.model.columns import EventFlag, EventKind
 
@@ -281,58 +281,6 @@ def test_perfetto_drops_no_slice(
 
 
 # ---- speedscope and HolisticTraceAnalysis ---------------------------------------------------------------------------
-
-
-@pytest.mark.integrations
-def test_speedscope_imports_every_lane(folder: Path, tmp_path: Path) -> None:
-    # Without slices of zero length: speedscope loses the slice after one where slices have arguments.
-    trace = json.loads((folder / "rich.json").read_text())
-    trace["traceEvents"] = [e for e in trace["traceEvents"] if e["ph"] != "X" or e["dur"] > 0]
-    (tmp_path / "rich.json").write_text(json.dumps(trace))
-    imported = speedscope_profiles(tmp_path / "rich.json")
-    if imported is None:
-        pytest.skip("speedscope is not installed (npm install -g speedscope), or built differently")
-    profiles = {profile["name"]: profile for profile in imported}
-    (span,) = (name for name in profiles if not name.startswith("trainer (pid 4242), "))
-    assert "PyTorch Profiler" in span  # Kineto's event around everything, in a process of its own
-    del profiles[span]
-    assert {name.split(", ", 1)[1] for name in profiles} == {
-        "main (tid 4242)",
-        'worker "1" (tid 4300)',
-        "worker again (tid 4300) (tid 4194305)",
-        "main: async 0 (tid 4194306)",
-        "main: async 1 (tid 4194307)",
-        "main: async 2 (tid 4194308)",
-        "main: overlapping 0 (tid 4194309)",
-    }
-    main = profiles["trainer (pid 4242), main (tid 4242)"]
-    assert main["total"] == 199
-    # Arguments are part of speedscope's names.
-    assert sorted(name.split(" {")[0] for name in main["calls"]) == [
-        "aten::mm", "step", "step", 'typed "args"'
-    ]  # fmt: skip
-    lane = profiles["trainer (pid 4242), main: async 1 (tid 4194307)"]
-    ((name, count),) = lane["calls"].items()
-    assert lane["total"] == 84 and count == 1
-    assert name.startswith('copy {"is_async":true')
-
-
-@pytest.mark.integrations
-def test_holistic_trace_analysis_reads_every_slice(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
-    trace_module = pytest.importorskip(
-        "hta.common.trace", reason="HolisticTraceAnalysis is not installed"
-    )
-    trace = trace_module.Trace(trace_files={0: str(folder / "rich.json")}, trace_dir="")
-    trace.parse_traces(use_multiprocessing=False)
-    frame = trace.get_trace(0)
-    expected = Counter(
-        (row["end"] - row["start"]) / 1000 for row in slices_of(rows_of(folder, "rich"))
-    )
-    assert Counter(float(dur) for dur in frame["dur"]) == expected
-    assert {int(tid) for tid in frame["tid"]} == {4242, 4300, *range(4194305, 4194310)}
 
 
 def trace_events(folder: Path) -> Iterator[dict[str, Any]]:

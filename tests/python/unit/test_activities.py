@@ -57,30 +57,6 @@ def test_filters() -> None:
             parse_activities(twice)
 
 
-# Bits of csrc/include/fastprof/base/scope.hpp: user 0, op 1, memory 2, counter 3, mark 4, flow 5, async 6, calls 7,
-# task 10.
-COUNTERS_FLOWS_AND_TASKS = 0b100_0010_1000
-
-
-@pytest.mark.parametrize(
-    ("types", "mask"),
-    [
-        ((), 0),
-        (("overhead",), 0),
-        (("user_annotation",), 0b0100_0001 | COUNTERS_FLOWS_AND_TASKS),
-        (("cpu_op",), 0b0000_0010 | COUNTERS_FLOWS_AND_TASKS),
-        (("cpu_instant_event",), 0b0001_0100 | COUNTERS_FLOWS_AND_TASKS),
-        (("python_function",), 0b1000_0000 | COUNTERS_FLOWS_AND_TASKS),
-        (("cuda_runtime",), 0b1_0000_0000 | COUNTERS_FLOWS_AND_TASKS),
-        (("cuda_driver",), 0b1_0000_0000 | COUNTERS_FLOWS_AND_TASKS),
-        (("cpu_op", "overhead", "user_annotation"), 0b0100_0011 | COUNTERS_FLOWS_AND_TASKS),
-    ],
-)
-def test_category_masks(types: tuple[str, ...], mask: int) -> None:
-    assert category_mask(types) == mask
-    assert category_mask(tuple(name.upper() for name in types)) == mask
-
-
 def test_category_mask_of_everything_and_of_nonsense() -> None:
     assert category_mask(None) == 2**24 - 1
     with pytest.raises(RuntimeError, match="unknown activity type 'nonsense' of CPU"):

@@ -147,14 +147,6 @@ def test_garbage_collections() -> None:
     assert names(p) == []
 
 
-def test_a_config_without_arguments_changes_nothing() -> None:
-    with fastprof.profile(experimental_config=CONFIG()) as p:
-        with fastprof.record_function("x"):
-            pass
-        gc.collect()
-    assert names(p) == ["x"] and not p.missing
-
-
 def test_a_finalizer_runs_inside_its_collection() -> None:
     class Cycle:
         def __init__(self) -> None:
@@ -272,39 +264,3 @@ def test_subinterpreters_are_refused() -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 4 and lines[3] == "True", done.stdout + done.stderr
     assert all("subinterpreter" in line for line in lines[:3]), lines
-
-
-def test_only_a_config_that_is_pytorchs_is_read_from_its_pickle_state() -> None:
-    from fastprof.profiler.config import config_fields
-
-    class Hidden:
-        def __getstate__(self) -> tuple[Any, ...]:
-            return (["metric"], True)
-
-    assert config_fields(Hidden()) == {}
-    hidden = type("_ExperimentalConfig", (Hidden,), {"verbose": True})()
-    assert config_fields(hidden) == {
-        "profiler_metrics": ["metric"],
-        "profiler_measure_per_kernel": True,
-        "verbose": True,
-    }
-
-
-@pytest.mark.parametrize(
-    ("kinds", "device"),
-    [
-        ([], None),
-        (["CUDA"], "cuda"),
-        (["XPU"], "xpu"),
-        (["MTIA"], "mtia"),
-        (["HPU"], "hpu"),
-        (["MPS"], "mps"),
-        (["PrivateUse1", "CUDA"], "cuda"),  # PyTorch's order
-        (["PrivateUse1", "MTIA"], "mtia"),
-    ],
-)
-def test_the_device_of_the_activities(kinds: list[str], device: str | None) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # none of them is here
-        p = fastprof.profile(activities=[ProfilerActivity[kind] for kind in ["CPU", *kinds]])
-    assert p.use_device == device

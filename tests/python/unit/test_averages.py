@@ -66,16 +66,6 @@ def test_groups_by_shapes_stack_and_overload_and_blanks_the_rest() -> None:
         assert [a.count for a in events.key_averages(group_by_overload_name=True)] == [2, 1, 1]
 
 
-def test_what_no_event_has_groups_nothing() -> None:
-    for events in both_forms(event("a", 0, 1), event("a", 2, 3)):
-        for groups in (
-            events.key_averages(group_by_overload_name=True),
-            events.key_averages(group_by_input_shapes=True),
-            events.key_averages(group_by_stack_n=1),
-        ):
-            assert [a.count for a in groups] == [2]
-
-
 def test_add_wants_the_same_key_and_skips_unknown_flops() -> None:
     average = FunctionEventAvg()
     assert (average.cpu_time, average.device_time) == (0.0, 0.0)
@@ -93,14 +83,6 @@ def test_add_wants_the_same_key_and_skips_unknown_flops() -> None:
         average.add(event("b", 0, 1))
     with pytest.raises(EventViewError, match="cannot add a int"):
         average.add(3)
-
-
-def test_total_average_ignores_keys() -> None:
-    for events in both_forms(event("a", 0, 10), event("b", 2, 5, flops=4)):
-        total = events.total_average()
-        assert (total.key, total.count, total.cpu_time_total) == ("Total", 2, 13)
-        assert total.self_cpu_time_total == events.self_cpu_time_total == 10
-        assert total.flops == 4
 
 
 def test_averages_come_in_the_order_of_their_first_event_over_all_threads() -> None:

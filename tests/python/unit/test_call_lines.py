@@ -148,16 +148,3 @@ def test_files_keep_the_lines(program: dict[str, Any], suffix: str, tmp_path: Pa
     assert lines_of(read) == lines_of(prof.event_table) > expected("work")
     write_chrome_trace(read, tmp_path / "again.json")
     assert lines_of(fastprof.load(tmp_path / "again.json")) == lines_of(read)
-
-
-def test_records_in_files_keep_the_lines(program: dict[str, Any], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"max_bytes": 1 << 16, "overflow": "spill"}
-    file = tmp_path / "calls.backing"
-    with fastprof.profile(python_calls=True, **options) as spilled:
-        for _ in range(1000):
-            program["work"]()
-    with fastprof.profile(python_calls=True, backing_file=file, keep_backing_file=True):
-        program["work"]()
-    assert not spilled.event_table.dropped and len(spilled.event_table) > 20_000
-    assert lines_of(spilled.event_table) > expected("")
-    assert lines_of(fastprof.recover(file)) > expected("")

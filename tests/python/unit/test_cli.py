@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cli_traces import run, saved_pair, table_of
+from cli_traces import run, saved_pair
 from trace_tables import T0, every_column_table, nested_table
 
 import fastprof
 from fastprof.cli import main as cli
-from fastprof.cli.formats import FORMATS, format_of
+from fastprof.cli.formats import FORMATS
 from fastprof.model.table import EventTable
 
 Capsys = pytest.CaptureFixture[str]
@@ -120,53 +119,11 @@ def test_diff_limits_make_the_exit_code(
     assert [line.split(": ")[1] for line in out.splitlines() if "EXCEEDED" in line] == exceeded
 
 
-def test_diff_of_means_per_call(tmp_path: Path, capsys: Capsys) -> None:
-    a, b = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
-    fastprof.save(table_of(work=[100, 300], gone=[50]), a)
-    fastprof.save(table_of(work=[100]), b)
-    assert run("diff", "--per-call", a, b) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[3] == "self_cpu_time_total, mean per call, us"
-    rows = {line.split()[0]: line.split()[1:] for line in lines[4:] if line[:1].isalpha()}
-    assert rows["work"] == ["2", "1", "200.000", "100.000", "-100.000", "-50.0", "%"]
-    assert rows["gone"] == ["1", "0", "50.000", "0.000", "-50.000", "gone"]
-
-
 def test_diff_of_a_trace_with_itself_is_nothing(pair: tuple[Path, Path], capsys: Capsys) -> None:
     limits = ("--max-growth", "0", "--max-total-growth", "0")
     for sort in ("change", "growth", "percent", "name", "count"):
         assert run("diff", pair[0], pair[0], "--sort", sort, *limits) == 0
     assert "+0.0 %" in capsys.readouterr().out
-
-
-def test_formats_by_suffix() -> None:
-    for kind, (suffixes, _, _) in FORMATS.items():
-        for suffix in suffixes:
-            assert format_of(f"some.where/name{suffix}") == kind
-            assert format_of(f"name{suffix}.gz") == kind
-    assert format_of("name.json", "perfetto") == "perfetto"
-
-
-TRACES = ("t.fastprof", "t.json", "t.json.gz", "t.pftrace", "t.pftrace.gz", "t.fastprof.gz")
-
-
-def averages(table: EventTable) -> dict[str, tuple[int, float, float]]:
-    events = fastprof.EventList.from_table(table).key_averages()
-    return {e.key: (e.count, e.self_cpu_time_total, e.cpu_time_total) for e in events}
-
-
-@pytest.mark.parametrize("name", TRACES)
-def test_convert_keeps_the_averages(tmp_path: Path, name: str) -> None:
-    table = nested_table(600)
-    fastprof.save(table, tmp_path / "in")
-    assert run("convert", tmp_path / "in", tmp_path / name) == 0
-    again = fastprof.load(tmp_path / name)
-    assert averages(again) == averages(table)
-    assert sorted(again.start_ns.tolist()) == sorted(table.start_ns.tolist())
-    assert [t.name for t in again.tracks] == [t.name for t in table.tracks]
-    for target in TRACES:
-        assert run("convert", tmp_path / name, tmp_path / f"again.{target}") == 0
-        assert averages(fastprof.load(tmp_path / f"again.{target}")) == averages(table)
 
 
 def test_limits_of_rows_and_memory_reach_the_command(
@@ -192,66 +149,12 @@ def test_limits_of_rows_and_memory_reach_the_command(
     assert given == [4096 << 20, 3 << 20]
 
 
-def test_top_level_ranges_alone(tmp_path: Path, capsys: Capsys) -> None:
-    fastprof.save(nested_table(300), tmp_path / "t")
-    assert run("report", tmp_path / "t", "--top-level", "--row-limit", "-1") == 0
-    top = capsys.readouterr().out
-    assert run("report", tmp_path / "t", "--row-limit", "-1") == 0
-    assert len(top.splitlines()) < len(capsys.readouterr().out.splitlines())
-
-
-def test_convert_keeps_args_marks_counters_and_memory(tmp_path: Path) -> None:
-    def event(name: str, ts: float, ph: str = "X", **more: Any) -> dict[str, Any]:
-        return {"ph": ph, "cat": "cpu_op", "name": name, "pid": 7, "tid": 8, "ts": ts, **more}
-
-    memory = {"Addr": 1, "Bytes": 64, "Total Allocated": 64, "Total Reserved": 0, "Device Type": 1}
-    events = [
-        event(
-            "b", 5, dur=2, args={"Input Dims": [[2, 3]], "text": 'a"b\u00e9', "n": [1, {"x": None}]}
-        ),
-        event("a", 0, dur=10, args={"External id": 3}),
-        event("gemm", 3, dur=2, pid=0, tid=7, args={"device": 0, "stream": 7, "External id": 3})
-        | {"cat": "kernel"},
-        event("here", 4, ph="i"),
-        event("loss", 4, ph="C", args={"value": 0.25}),
-        event("[memory]", 6, ph="i", args={**memory, "Device Id": 2}),
-        event("arrow", 1, ph="s", id=5),
-        event("arrow", 6, ph="f", id=5),
-        event("left", 1, dur=30, args={"finished": False}),
-    ]
-    (tmp_path / "in.json").write_text(json.dumps({"mine": [1], "traceEvents": events}))
-    for step, name in (("in.json", "1.json"), ("1.json", "2.fastprof"), ("2.fastprof", "3.json")):
-        assert run("convert", tmp_path / step, tmp_path / name) == 0
-    document = json.loads((tmp_path / "3.json").read_text())
-    assert document["mine"] == [1]
-    found = {(e["name"], e["ph"]): e for e in document["traceEvents"]}
-    for given in events:
-        again = found[given["name"], given["ph"]]
-        assert again["ts"] == given["ts"]
-        assert again.get("dur") == given.get("dur")
-        if given["name"] not in ("arrow", "[memory]", "here"):
-            assert again["args"] == given["args"]
-    assert {**memory, "Device Id": 2} == found["[memory]", "i"]["args"]
-    first, last = fastprof.load(tmp_path / "in.json"), fastprof.load(tmp_path / "3.json")
-    assert averages(first) == averages(last)
-    assert last.kernels is not None and len(last.kernels) == 1
-    assert first.column("kind").tolist().count(0) == last.column("kind").tolist().count(0)
-
-
 def test_convert_to_views(tmp_path: Path) -> None:
     fastprof.save(nested_table(60), tmp_path / "in")
     for name in ("o.folded", "o.speedscope.json", "o.csv"):
         assert run("convert", tmp_path / "in", tmp_path / name) == 0
         assert (tmp_path / name).stat().st_size > 100
     assert run("convert", tmp_path / "in", tmp_path / "o.memory.html") == 2  # no memory in it
-
-
-def test_convert_to_stdout(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    fastprof.save(nested_table(60), tmp_path / "in")
-    assert run("convert", tmp_path / "in", tmp_path / "o.folded") == 0
-    capfdbinary.readouterr()
-    assert run("convert", "--to", "folded", tmp_path / "in", "-") == 0
-    assert capfdbinary.readouterr().out == (tmp_path / "o.folded").read_bytes()
 
 
 def test_convert_to_stdout_in_every_format(
@@ -330,17 +233,6 @@ def test_doctor_tells_in_text_and_json(capsys: Capsys) -> None:
     assert all(finding["text"] for finding in document["findings"])
 
 
-def test_doctor_and_a_session_agree_on_exact_stops() -> None:
-    from fastprof import _core
-    from fastprof.cli.checks import system_checks
-
-    session = _core.Session()
-    session.start()
-    exact = session.stop({}).exact_stop
-    (finding,) = (found for found in system_checks() if found.topic == "membarrier")
-    assert finding.ok is exact
-
-
 def test_doctor_of_a_machine_that_has_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
@@ -368,26 +260,6 @@ def test_console_script_is_this_main() -> None:
     text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text()
     assert 'fastprof = "fastprof.cli.main:main"' in text
     assert isinstance(cli.make_parser("fastprof"), argparse.ArgumentParser)
-
-
-def test_diff_has_no_negative_self_times(tmp_path: Path, capsys: Capsys) -> None:
-    # b begins in a's child c and outlives it: a's children are longer than a.
-    table = EventTable(
-        {
-            "start_ns": [T0, T0 + 10_000, T0 + 20_000],
-            "end_ns": [T0 + 100_000, T0 + 80_000, T0 + 99_000],
-            "site": [0, 1, 2],
-            "parent": [-1, 0, 0],
-        },
-        sites=[fastprof.Site(name) for name in "abc"], t0_ns=T0,
-    )  # fmt: skip
-    path = tmp_path / "t.fastprof"
-    fastprof.save(table, path)
-    assert run("diff", str(path), str(path), "--json", str(tmp_path / "d.json")) == 0
-    assert not re.search(r" -\d", capsys.readouterr().out)
-    document = json.loads((tmp_path / "d.json").read_text())
-    assert all(min(row["time_us"]) >= 0 for row in document["names"])
-    assert document["total"]["time_us"] == [100.0, 100.0]
 
 
 def test_diff_writes_names_that_are_no_unicode(tmp_path: Path) -> None:

@@ -123,46 +123,6 @@ def test_a_comparison_in_colours_and_in_a_narrow_terminal(
         assert max(map(len, narrow[2:-1])) <= max(width, len(head))
 
 
-def test_a_name_in_a_comparison_takes_the_room_that_is_left(
-    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fastprof.cli import diff
-    from fastprof.cli.screen import Screen
-
-    a, b = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
-    fastprof.save(table_of(**{"n" * 60: [100]}), a)
-    fastprof.save(table_of(**{"n" * 60: [200]}), b)
-
-    def width_of(columns: int | None) -> tuple[int, int]:
-        monkeypatch.setattr(diff.Screen, "of", classmethod(lambda cls, stream: Screen(columns)))
-        run("diff", a, b)
-        text = capsys.readouterr().out.splitlines()
-        ruler = next(line for line in text if line.startswith("---"))
-        row = next(line for line in text if line.startswith("nnn"))
-        return len(ruler), len(row.split()[0])
-
-    whole, name = width_of(None)
-    assert name == diff.NAME_WIDTH
-    numbers = whole - name
-    assert width_of(whole) == (whole, name)
-    assert width_of(whole - 5) == (whole - 5, name - 5)
-    least = diff.MIN_NAME_WIDTH
-    assert width_of(10) == (numbers + least, least)
-
-
-def test_columns_of_a_comparison_are_aligned_with_wide_names(
-    tmp_path: Path, capsys: Capsys
-) -> None:
-    from fastprof.base.text_style import text_width
-
-    path = tmp_path / "a.fastprof"
-    fastprof.save(table_of(**{"\u8bfb\u53d6" * 20: [100], "load": [100]}), path)
-    run("diff", path, path)
-    lines = capsys.readouterr().out.splitlines()
-    rows = [line for line in lines if "0.0 %" in line]
-    assert len(rows) == 3 and len({text_width(row) for row in rows}) == 1
-
-
 def test_the_report_of_a_trace_as_a_page(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,27 +163,6 @@ def test_the_report_of_a_trace_as_a_page(
     assert "no browser found: open a-2.html in one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("trace", "page"),
-    [
-        ("-", "report.html"),
-        ("folder/a.json.gz", "a.html"),
-        ("a.trace", "a.html"),
-        ("a.pt.trace.json", "a.html"),
-        ("a.pftrace", "a.html"),
-        ("a.perfetto-trace", "a.html"),
-        ("a.fastprof", "a.html"),
-        ("folder/", "folder.html"),
-        (".json", ".json.html"),
-        ("a.txt", "a.txt.html"),
-    ],
-)
-def test_the_name_of_a_page(trace: str, page: str) -> None:
-    from fastprof.cli.html import _beside
-
-    assert _beside(trace) == page
-
-
 def test_the_report_of_a_folder_of_processes(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,26 +194,6 @@ def test_the_report_of_a_folder_of_processes(
     ):
         assert line in text.splitlines()
     assert "step" in text and len(fastprof.load(output)) == 1
-
-
-@pytest.mark.parametrize(
-    ("sort", "names"),
-    [
-        ("change", "acbd"),
-        ("growth", "abdc"),
-        ("percent", "badc"),
-        ("name", "abcd"),
-        ("count", "bcad"),
-    ],
-)
-def test_the_order_of_a_comparison(tmp_path: Path, capsys: Capsys, sort: str, names: str) -> None:
-    """In us: a grows by 300, b by 50 to six times as much in five calls more, c shrinks by 90, d stays."""
-    before, after = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
-    fastprof.save(table_of(a=[100, 100], b=[10], c=[60, 20, 20], d=[900]), before)
-    fastprof.save(table_of(a=[400, 100], b=[10] * 6, c=[10], d=[900]), after)
-    run("diff", before, after, "--sort", sort)
-    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert "".join(row for row in rows if row in tuple("abcd")) == names
 
 
 def test_a_page_beside_the_file(

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from made_events import both_forms, event
 
 from fastprof.base.device_type import DeviceType
-from fastprof.exporters.tabular import list_columns
-from fastprof.model.table import CodedColumn, EventTable, Site, Track
+from fastprof.model.table import EventTable, Site
 from fastprof.views import EventList, FunctionEvent
 
 TIMES = ["cpu_time_total", "self_cpu_time_total", "cpu_time"]
@@ -84,26 +81,6 @@ def test_device_times_are_the_same() -> None:
     assert "24.000us" in text and "Self CUDA time total: 24.000us" in text
 
 
-@pytest.mark.parametrize("rows", [2000, 24_000])
-def test_many_groups_are_those_of_a_counter(rows: int) -> None:
-    """Names, shapes and nodes of which few of all pairs occur, and of which most do."""
-    rng = random.Random(rows)
-    keys = [(rng.randrange(300), rng.randrange(300), rng.randrange(2)) for _ in range(rows)]
-    table = EventTable(
-        {"start_ns": range(0, 10 * rows, 10), "end_ns": range(5, 10 * rows + 5, 10), "track": [0] * rows,
-         "site": [name for name, _, _ in keys], "node_id": [node for _, _, node in keys]},
-        sites=[Site(f"op{i}") for i in range(300)],
-        tracks=[Track(1)],
-        coded={"input_shapes": CodedColumn.encode([[[shape]] for _, shape, _ in keys])},
-    )  # fmt: skip
-    averages = EventList.from_table(table).key_averages(group_by_input_shapes=True)
-    found = {(a.key, a.input_shapes[0][0], a.node_id): a.count for a in averages}
-    counted = Counter((f"op{name}", shape, node) for name, shape, node in keys)
-    assert found == counted
-    assert list(found) == list(counted)  # by their first event
-    assert sum(a.cpu_time_total for a in averages) == pytest.approx(rows * 0.005)
-
-
 def test_an_annotation_is_no_op_of_the_same_name() -> None:
     """Which of the two a row is, is a property of its site."""
     table = EventTable(
@@ -114,50 +91,3 @@ def test_an_annotation_is_no_op_of_the_same_name() -> None:
     assert [(a.key, a.count, a.cpu_time_total, a.is_user_annotation) for a in averages] == [
         ("a", 2, 8.0, False), ("a", 1, 2.0, True),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_columns_for_data_frames_are_the_fields_of_the_events(seed: int) -> None:
-    for events in both_forms(*nested(seed)):
-        found = list_columns(events)
-        expected = {
-            "name": [e.name for e in events], "id": [e.id for e in events], "thread": [e.thread for e in events],
-            "start_us": [e.time_range.start for e in events], "end_us": [e.time_range.end for e in events],
-            "node_id": [e.node_id for e in events], "device_type": [e.device_type for e in events],
-            "is_async": [e.is_async for e in events], "count": [1] * len(events),
-            "cpu_time_total_us": [e.cpu_time_total for e in events],
-            "self_cpu_time_total_us": [e.self_cpu_time_total for e in events],
-            "cpu_memory_usage": [e.cpu_memory_usage for e in events],
-            "self_cpu_memory_usage": [e.self_cpu_memory_usage for e in events],
-            "flops": [-1.0 if e.flops is None else e.flops for e in events],
-            "overload_name": [e.overload_name for e in events], "stack": [e.stack for e in events],
-            "input_shapes": [e.input_shapes for e in events],
-            "parent": [-1 if e.cpu_parent is None else list(events).index(e.cpu_parent) for e in events],
-        }  # fmt: skip
-        assert found.keys() == expected.keys()
-        found["flops"] = np.nan_to_num(found["flops"], nan=-1.0)
-        assert {name: list(column) for name, column in found.items()} == expected
-        averages = events.key_averages()
-        found = list_columns(averages)
-        assert list(found["name"]) == [a.key for a in averages]
-        assert list(found["count"]) == [a.count for a in averages]
-        assert list(found["flops"]) == [a.flops for a in averages]
-        assert not found.keys() & {"start_us", "parent", "stack"}
-
-
-def test_columns_that_nothing_is_known_of_are_left_out() -> None:
-    for events in both_forms(event("a", 0, 10), event("b", 2, 3)):
-        assert set(list_columns(events)) == {
-            "name", "count", "cpu_time_total_us", "self_cpu_time_total_us", "node_id", "device_type",
-            "is_async", "id", "thread", "start_us", "end_us", "parent",
-        }  # fmt: skip
-
-
-def test_of_events_that_begin_together_the_longest_is_first() -> None:
-    """Also where it is not longer than an earlier event."""
-    table = EventTable(
-        {"start_ns": [0, 10, 10], "end_ns": [100, 20, 50], "site": [0, 1, 2], "track": [0, 1, 0]},
-        sites=[Site(name) for name in "abc"],
-        tracks=[Track(1), Track(2)],
-    )
-    assert [event.name for event in EventList.from_table(table)] == ["a", "c", "b"]

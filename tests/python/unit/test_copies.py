@@ -78,23 +78,6 @@ def test_profiles_and_lists(
     assert copied(events[0]).time_range.elapsed_us() == events[0].time_range.elapsed_us()
 
 
-@pytest.mark.parametrize("copied", COPIES)
-def test_deep_lists(copied: Callable[[Any], Any]) -> None:
-    depth = 5000
-    table = fastprof.EventTable(
-        {"start_ns": np.arange(depth), "end_ns": 3 * depth - np.arange(depth)}
-        | {"site": np.arange(depth) % 2},
-        sites=[fastprof.Site("a"), fastprof.Site("b")],
-    )
-    events = fastprof.EventList.from_table(table)
-    assert len(copied(events)) == depth
-    assert copied(events[3]).name == events[3].name
-    events.sort(key=lambda event: event.name)  # the list computes from objects from here on
-    again = copied(events)
-    assert [e.name for e in again] == [e.name for e in events]
-    assert again[-1].cpu_parent is not None
-
-
 def test_a_running_profile_is_not_copied() -> None:
     with fastprof.profile() as profile:
         with pytest.raises(errors.StateError, match="stop"):

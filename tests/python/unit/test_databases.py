@@ -8,13 +8,11 @@ import gzip
 import json
 import random
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from profiler_databases import write_nsys, write_nvprof
-from same_tables import one_by_one
 
 import fastprof
 from fastprof import errors
@@ -49,37 +47,6 @@ def test_ranges_of_nvprof_have_the_kernels_launched_inside(nvprof: Path) -> None
     assert outer.self_device_time_total == pytest.approx(0.1)
     average = {a.key: a for a in events.key_averages()}
     assert average["outer"].self_device_time_total == pytest.approx(0.1)
-
-
-def test_a_file_of_nvprof_is_a_trace_too(nvprof: Path, tmp_path: Path) -> None:
-    table = fastprof.load(nvprof)
-    names = [table.names[n] for n in table.name_id]
-    assert sorted(names) == sorted(
-        [
-            "outer",
-            "inner",
-            "here",
-            "gemm",
-            "relu",
-            "relu",
-            "relu",
-            "cudaLaunchKernel",
-            "cudaLaunch",
-            "cudaLaunchKernel",
-        ]
-    )
-    assert table.kernels is not None
-    launched = {
-        (names[r], table.names[n])
-        for r, n in zip(table.kernels.row, table.kernels.name, strict=True)
-    }
-    assert launched == {("inner", "gemm"), ("outer", "relu"), ("cudaLaunchKernel", "relu")}
-    assert table.pid == 7
-    again = tmp_path / "a.json"
-    from fastprof.cli import main as cli
-
-    assert cli.main(["convert", str(nvprof), str(again)]) == 0
-    assert len(fastprof.load(again)) == len(table)
 
 
 def brute_force(markers: Any, runtime: Any, kernels: Any) -> dict[int, list[tuple[int, int]]]:
@@ -233,28 +200,6 @@ def test_an_export_of_nsight_systems(tmp_path: Path) -> None:
         fastprof.load(path, max_memory_bytes=100)
 
 
-def test_kinds_of_copies_and_fills(tmp_path: Path) -> None:
-    kinds = [
-        "Unknown",
-        "HtoD",
-        "DtoH",
-        "HtoA",
-        "AtoH",
-        "AtoA",
-        "AtoD",
-        "DtoA",
-        "DtoD",
-        "HtoH",
-        "PtoP",
-    ]
-    copies = [(100 * i, 100 * i + 10, 0, 7, 0, 7 << 24, i, i) for i in range(len(kinds))]
-    path = write_nsys(tmp_path / "r.sqlite", [], CUPTI_ACTIVITY_KIND_MEMCPY=copies)
-    table = fastprof.load(path)
-    assert [table.name(row) for row in range(len(table))] == [f"Memcpy {kind}" for kind in kinds]
-    assert {site.category for site in table.sites} == {"gpu_memcpy"}
-    assert table.column("device_resource_id").tolist() == [7] * len(kinds)
-
-
 def with_tables(path: Path, strings: list[str], *statements: str) -> Path:
     """Write an export whose tables have the columns that statements give them, as other versions do."""
     connection = sqlite3.connect(path)
@@ -306,21 +251,6 @@ def test_kernels_of_nsight_systems_have_their_launch_parameters(tmp_path: Path) 
     assert "metadata_json" not in fastprof.load(bare).coded
 
 
-def test_a_fill_is_a_row_of_its_own_kind(tmp_path: Path) -> None:
-    path = with_tables(
-        tmp_path / "r.sqlite",
-        [],
-        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INT, end INT, deviceId INT, streamId INT, correlationId INT,"
-        " globalPid INT, bytes INT)",
-        f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10, 25, 1, 7, 3, {7 << 24}, 512)",
-    )
-    table = fastprof.load(path)
-    (site,) = table.sites
-    assert (table.name(0), site.category) == ("Memset (Device)", "gpu_memset")
-    assert json.loads(table.coded["metadata_json"][0]) == {"bytes": 512}
-    assert (table.start_ns[0], table.end_ns[0], table.t0_ns) == (10, 25, 0)
-
-
 def test_ranges_of_several_processes_and_texts(tmp_path: Path) -> None:
     """A process number for the whole only if there is one; a text in the row comes before one by number."""
     other = 9 << 24 | 10
@@ -356,16 +286,6 @@ def test_ranges_of_several_processes_and_texts(tmp_path: Path) -> None:
     assert table.kernels is None
 
 
-@pytest.mark.parametrize(
-    ("time", "t0"), [(T0, T0), (0, 0), (-5, 0), (1 << 62, 0), ((1 << 62) - 1, (1 << 62) - 1)]
-)
-def test_the_session_began_at_a_time_that_can_be_one(tmp_path: Path, time: int, t0: int) -> None:
-    path = write_nsys(
-        tmp_path / "r.sqlite", [], TARGET_INFO_SESSION_START_TIME=[(time, "then"), (1, "")]
-    )
-    assert fastprof.load(path).t0_ns == t0
-
-
 def test_an_export_without_events_or_of_another_program(tmp_path: Path) -> None:
     other = with_tables(tmp_path / "other.sqlite", ["a"])
     with pytest.raises(errors.FormatError, match="nsys export --type sqlite"):
@@ -375,113 +295,3 @@ def test_an_export_without_events_or_of_another_program(tmp_path: Path) -> None:
         errors.FormatError, match=r"b\.sqlite: .*'os_runtime' ends before it begins"
     ):
         fastprof.load(backwards)
-
-
-def test_ids_that_are_far_apart_find_the_last_op_before_them(tmp_path: Path) -> None:
-    """Whether ids are small, as they mostly are, or any number of 64 bits."""
-    for base in (1, 1 << 40):
-        ops = [(base, "first"), (base + 1, "other"), (base, "second"), (base * 3, "third")]
-        events = [
-            {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
-             "args": {"External id": number}}
-            for i, (number, name) in enumerate(ops)
-        ]  # fmt: skip
-        events += [
-            {"ph": "X", "cat": "kernel", "name": f"k{number - base}", "pid": 0, "tid": 7, "ts": 100 + number % 97,
-             "dur": 1, "args": {"External id": number, "device": 0, "stream": 7}}
-            for number in (base, base + 1, base + 2, base * 3)
-        ]  # fmt: skip
-        path = tmp_path / "t.json"
-        path.write_text(json.dumps({"traceEvents": events}))
-        table = fastprof.load(path)
-        assert table.kernels is not None
-        launched = {
-            (table.name(int(row)), table.names[name])
-            for row, name in zip(table.kernels.row, table.kernels.name, strict=True)
-        }
-        assert launched == {("second", "k0"), ("other", "k1"), ("third", f"k{2 * base}")}
-
-
-def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path) -> None:
-    def row(name: str, category: str, pid: int, tid: int, **args: int) -> dict[str, Any]:
-        return {
-            "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": 0, "dur": 10, "args": args,
-        }  # fmt: skip
-
-    events = [
-        row("k", "kernel", 2, 20, device=2, stream=20),
-        row("step", "gpu_user_annotation", 2, 20, id=4),
-        row("step", "gpu_user_annotation", 3, 7, id=4),
-    ]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    table = fastprof.load(path)
-    devices, queues = (table.column(f"device_{name}").tolist() for name in ("index", "resource_id"))
-    assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
-
-
-@pytest.mark.parametrize("encoding", [bytes, one_by_one])
-def test_work_of_a_device_needs_no_args(tmp_path: Path, encoding: Callable[[bytes], bytes]) -> None:
-    """Without args, its device and stream are the process and thread that the event names."""
-
-    def row(name: str, category: str, pid: int, tid: int, **more: Any) -> dict[str, Any]:
-        return {
-            "ph": "X",
-            "cat": category,
-            "name": name,
-            "pid": pid,
-            "tid": tid,
-            "ts": 0,
-            "dur": 10,
-            **more,
-        }
-
-    events = [
-        row("aten::mm", "cpu_op", 4242, 4242),
-        row("step", "gpu_user_annotation", 1, 7),
-        row("step", "gpu_user_annotation", 1, 9, args={}),
-        row("gemm", "kernel", 1, 7),
-        row("gemm", "kernel", 0, 7, args={"device": 2, "stream": 20}),
-        row("gemm", "kernel", 3, 5, args={"grid": [1, 1, 1]}),
-    ]
-    path = tmp_path / "t.json"
-    path.write_bytes(encoding(json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()))
-    table = fastprof.load(path)
-    names = [table.name(r) for r in range(len(table))]
-    columns = [table.column(f"device_{c}").tolist() for c in ("type", "index", "resource_id")]
-    found = list(zip(names, *columns, strict=True))
-    assert found[0][:2] == ("aten::mm", 0)
-    work = [
-        ("step", 1, 1, 7),
-        ("step", 1, 1, 9),
-        ("gemm", 1, 1, 7),
-        ("gemm", 1, 2, 20),
-        ("gemm", 1, 3, 5),
-    ]
-    assert sorted(found[1:]) == sorted(work)
-
-
-@pytest.mark.parametrize(("size", "kept"), [(3999, ""), (4000, ""), (4001, "..."), (9000, "...")])
-def test_texts_of_any_length_become_names_of_at_most_4000_characters(
-    tmp_path: Path, size: int, kept: str
-) -> None:
-    text = "".join(chr(97 + i % 26) for i in range(size))
-    path = write_nsys(
-        tmp_path / "r.sqlite", [], NVTX_EVENTS=[(100, 900, 59, None, text, THREAD, None, 0)]
-    )
-    assert fastprof.load(path).name(0) == text[:4000] + kept
-
-
-def test_ranges_that_are_open_in_a_session_without_other_events(tmp_path: Path) -> None:
-    """They end with the last of them, at their own begin if nothing ends."""
-    rows = [(start, None, 59, None, f"open {start}", THREAD, None, 0) for start in (0, 5)]
-    table = fastprof.load(write_nsys(tmp_path / "r.sqlite", [], NVTX_EVENTS=rows))
-    assert [table.name(row) for row in range(2)] == ["open 0", "open 5"]
-    assert table.start_ns.tolist() == table.end_ns.tolist() == [0, 5]
-
-
-def test_each_kind_of_nvtx_events_alone(tmp_path: Path) -> None:
-    for number, kind in ((34, EventKind.MARK), (59, EventKind.RANGE), (60, EventKind.ASYNC_RANGE)):
-        rows = [(100, 200, number, None, "a", THREAD, None, 0)]
-        table = fastprof.load(write_nsys(tmp_path / f"{number}.sqlite", [], NVTX_EVENTS=rows))
-        assert (table.name(0), table.column("kind").tolist()) == ("a", [kind])

@@ -10,14 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from same_tables import one_by_one
 
 import fastprof
 from fastprof.base import errors
-from fastprof.importers import chrome_trace, json_stream
-from fastprof.importers.decimal_times import exact_json, ns_of_double
+from fastprof.importers import json_stream
 
 EDGES = [
     "0", "-0", "-0.0", "0.0005", "0.0015", "0.00050000000000000000000001", "0.000499999999999999999999",
@@ -104,41 +101,3 @@ def test_durations_since_1970(tmp_path: Path) -> None:
         table = fastprof.load(path)
         assert table.start_ns.tolist() == [e["ts"] * 1000 for e in wanted]
         assert table.duration_ns.tolist() == [e["dur"] * 1000 for e in wanted]
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.integers(-(10**16), 10**16), st.integers(0, 9), st.booleans())
-def test_a_double_that_decides_is_right(digits: int, decimals: int, near_tie: bool) -> None:
-    text = f"{digits}{'5' if near_tie else ''}e-{decimals}"
-    us = float(text)
-    if abs(us) >= 4e15:
-        return
-    ns = ns_of_double(us)
-    if ns is not None:
-        assert ns == expected_ns(text)
-
-
-def test_relative_times_are_decided_by_doubles() -> None:
-    """Three decimals within days of the base, as Kineto and fastprof write: no event is decoded twice."""
-    times_us = (0.0, 1.5, 0.001, 12345678.999, 7889238000000.0 / 100, 259200000000.123)
-    assert all(ns_of_double(us) is not None for us in times_us)
-
-
-def test_the_scanner_reads_them_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[str] = []
-
-    def counted(text: str) -> object:
-        left.append(text)
-        return exact_json(text)
-
-    monkeypatch.setattr(chrome_trace, "exact_json", counted)
-    found = starts(tmp_path / "t.json", EDGES, native=True)
-    assert found == [expected_ns(text) for text in EDGES]
-    assert len(left) <= 3, "exponents of five digits, and 61 digits before the point"
-
-
-def test_numbers_that_no_decimal_can_have_are_floats() -> None:
-    text = "[1e9999999999999999999, -1e9999999999999999999, 1e-9999999999999999999, 2.5, 3]"
-    found = exact_json(text)
-    assert [float(value) for value in found] == [float("inf"), float("-inf"), 0.0, 2.5, 3.0]
-    assert [type(value) for value in found] == [float, float, float, Decimal, int]

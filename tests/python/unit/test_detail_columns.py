@@ -153,26 +153,6 @@ def test_details_that_are_not_there_are_refused(blocks: list[int], message: str)
         table_of(capture)
 
 
-def test_flops_of_what_is_not_there_are_refused() -> None:
-    capture = random_capture(1)
-    size, sites = len(capture), [False] * len(NAMES)
-    ones = np.ones(size, np.int32)
-    every = [(site, 0) for site in range(len(NAMES))]
-    estimates = [3.0] * len(NAMES)
-    assert capture.flops_of(ones, every, estimates, sites).tolist() == [3.0] * size
-    for codes in (ones - 1, ones - 2, ones + 1):
-        assert capture.flops_of(codes, every, estimates, sites).tolist() == [0.0] * size
-    for codes, site_inputs, given, wrappers in (
-        (ones[1:], every, estimates, sites),
-        (ones, every, estimates[1:], sites),
-        (ones, every, estimates, sites[1:]),
-        (ones, [(len(NAMES), 0)], [1.0], sites),
-        (ones, [(0, -1)], [1.0], sites),
-    ):
-        with pytest.raises(errors.ValueError):
-            capture.flops_of(codes, site_inputs, given, wrappers)
-
-
 def test_inputs_are_decoded_when_somebody_looks() -> None:
     bad = block(SHAPES, 5 | 5 << 32)  # says that there are five
     table = table_of(capture_of([(3, -1, bad)], []))

@@ -14,7 +14,7 @@ import pytest
 import fastprof
 from fastprof import errors
 from fastprof.profiler import step_tracker
-from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
+from fastprof.profiler.step_tracker import KinetoStepTracker
 
 # __all__ of both modules in PyTorch 2.13, and other names that scripts import.
 NAMES = [
@@ -98,21 +98,6 @@ def test_execution_traces_and_nvprof_say_what_to_do(monkeypatch: pytest.MonkeyPa
         unique.see(1, "a")
 
 
-def test_an_observer_is_started_and_stopped_with_the_recording() -> None:
-    calls: list[str] = []
-
-    class Observer:
-        def start(self) -> None:
-            calls.append("start")
-
-        def stop(self) -> None:
-            calls.append("stop")
-
-    with fastprof.profile(execution_trace_observer=Observer()):
-        calls.append("work")
-    assert calls == ["start", "work", "stop"]
-
-
 def test_fast_ranges_are_ranges() -> None:
     again = fastprof._RecordFunctionFast("again", [1], {"grid": 2, "scope": "user_scope"})
     with fastprof.profile() as p:
@@ -148,23 +133,6 @@ def test_steps_of_the_process() -> None:
         thread.join()
     assert KinetoStepTracker.current_step() == start + 2007
     KinetoStepTracker.erase_step_count("c")
-
-
-def test_a_profile_counts_its_steps() -> None:
-    before = KinetoStepTracker.current_step()
-    with fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1)) as p:
-        for _ in range(3):
-            p.step()
-    assert KinetoStepTracker.current_step() == before + 3
-    # A profile counts steps from its creation on, so that no step is counted twice.
-    p = fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1))
-    KinetoStepTracker.increment_step("Optimizer")
-    p.step()
-    assert KinetoStepTracker.current_step() == before + 4
-    KinetoStepTracker.erase_step_count("Optimizer")
-    KinetoStepTracker.erase_step_count(PROFILER_STEP)
-    assert not KinetoStepTracker.erase_step_count(PROFILER_STEP)
-    p.stop()  # its step made a session ready
 
 
 @pytest.mark.integrations

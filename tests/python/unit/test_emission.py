@@ -19,7 +19,7 @@ from annotation_doubles import injected, run_python
 
 import fastprof
 from fastprof import _paths, errors
-from fastprof.record import emitters, injection
+from fastprof.record import injection
 
 _EMITTED = """
 import json
@@ -156,72 +156,11 @@ print(json.dumps(said))
     assert said[2:] == ["both tools", "again"]
 
 
-def test_itt_functions() -> None:
-    assert fastprof.itt is sys.modules["fastprof.itt"]
-    assert fastprof.itt.is_available()
-    rows = run_python(
-        """
-import json, threading
-import fastprof
-from fastprof import itt
-@itt.range("decorated")
-def decorated():
-    itt.mark("a mark")
-def on_a_thread():
-    itt.range_push("thread"); itt.range_pop(); itt.range_pop()
-with fastprof.profile() as prof:
-    itt.range_push("pushed")
-    with itt.range("number {}", 5):
-        decorated()
-    itt.range_pop()
-    thread = threading.Thread(target=on_a_thread); thread.start(); thread.join()
-table = prof.event_table
-parent = table.column("parent")
-print(json.dumps([[table.name(r), int(parent[r])] for r in range(len(table))]))
-""",
-        injected(),
-    )
-    assert rows == [
-        ["pushed", -1],
-        ["number 5", 0],
-        ["decorated", 1],
-        ["a mark", 2],
-        ["thread", -1],
-    ]
-
-
 def test_calls_without_a_collector_have_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(injection.ITT_VARIABLE, raising=False)
     with fastprof.itt.range("x"), warnings.catch_warnings():
         warnings.simplefilter("error")
         fastprof.itt.mark("y")
-
-
-def test_pushes_that_a_session_does_not_see_leave_its_ranges_balanced() -> None:
-    rows = run_python(
-        """
-import json
-import fastprof
-from fastprof import itt
-itt.range_push("before all")           # nothing has recorded yet: not tracked
-with fastprof.profile() as first:
-    itt.range_push("first inner"); itt.range_pop()
-    itt.range_pop()                    # of "before all"
-    itt.range_push("open at the stop")
-itt.range_push("between"); itt.range_pop()
-with fastprof.profile() as second:
-    itt.range_push("second inner"); itt.range_pop()
-    itt.range_pop()                    # of "open at the stop"
-    itt.range_push("last"); itt.range_pop()
-def rows(prof):
-    table = prof.event_table
-    return [[table.name(r), bool(table.end_ns[r] > table.start_ns[r])] for r in range(len(table))]
-print(json.dumps([rows(first), rows(second)]))
-""",
-        injected(),
-    )
-    assert [name for name, _ in rows[0]] == ["first inner", "open at the stop"]
-    assert [name for name, _ in rows[1]] == ["second inner", "last"]
 
 
 def test_a_forked_child_goes_on_emitting_and_receiving(other_tool: dict[str, str]) -> None:
@@ -284,14 +223,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         fastprof.receive_nvtx()
 
 
-@pytest.mark.parametrize("option", ["--nvtx-injection", "--itt-collector"])
-def test_the_command_prints_the_library(option: str) -> None:
-    printed = subprocess.run(
-        [sys.executable, "-m", "fastprof", option], capture_output=True, text=True, check=True
-    ).stdout
-    assert Path(printed.rstrip("\n")) == _paths.injection_library()
-
-
 def test_run_receives_in_the_program(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -329,15 +260,3 @@ def test_doctor_says_who_receives(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert found("NVTX")[0] and "read its markers" in found("NVTX")[1]
     monkeypatch.setenv(injection.NVTX_VARIABLE, "/nowhere/x.so")
     assert "does not exist" in found("NVTX")[1]
-
-
-def test_devices_are_waited_for_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[str] = []
-    monkeypatch.setattr(emitters, "_synchronize", lambda: waits.append("wait"))
-    monkeypatch.delenv(injection.NVTX_VARIABLE, raising=False)
-    with pytest.warns(UserWarning, match="no NVTX tool"), fastprof.emit_nvtx():
-        assert len(waits) == 1
-    assert len(waits) == 2
-    with fastprof.emit_nvtx(enabled=False):
-        pass
-    assert len(waits) == 2

@@ -122,15 +122,6 @@ def test_steps_that_became_longer_are_reported_with_what_grew() -> None:
     assert change.text.endswith("5.000ms of it in save")
 
 
-def test_what_another_thread_ran_during_a_wait() -> None:
-    rows = stretched(loop(), 3, "<built-in method acquire of _thread.lock object>", 40 * MS)
-    begin, end = next(row[1:3] for row in rows if "acquire" in row[0])
-    rows += [("write checkpoint", begin - MS, end, 1), ("idle", 0, begin - MS, 1)]
-    (wait,) = explain(table_of(rows)).waits
-    assert wait.text.startswith("waiting for another thread: 40.000ms")
-    assert wait.text.endswith("meanwhile thread writer ran write checkpoint")
-
-
 def test_a_live_profile_shows_the_thread_that_blocks() -> None:
     lock, held = threading.Lock(), threading.Event()
     waiter = threading.get_ident()
@@ -172,27 +163,3 @@ def test_the_command_prints_text_and_json(
 def test_an_empty_table_has_nothing_to_explain() -> None:
     empty = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=[])
     assert explain(empty).where == []
-
-
-def test_steps_that_became_shorter() -> None:
-    rows = loop(9)
-    for step in (0, 1, 2):
-        rows = stretched(rows, step, "cold", 5 * MS)
-    (change,) = explain(table_of(rows)).changed
-    assert change.ns == -5 * MS
-    assert change.text == (
-        "steps became shorter: median 15.000ms in the first third, 10.000ms in the last; "
-        "5.000ms of it in cold"
-    )
-
-
-def test_one_long_step_of_a_third_is_no_change() -> None:
-    """The parts of a change are medians over the steps, as the change is."""
-    rows = loop(9)
-    for step in (6, 7, 8):
-        rows = stretched(rows, step, "save", 5 * MS)
-    rows = stretched(rows, 6, "once", 500 * MS)
-    (change,) = explain(table_of(rows)).changed
-    assert change.text.endswith("5.000ms of it in save") and change.ns == 5 * MS
-    assert explain(table_of(loop(8))).changed == []  # fewer than three in a third
-    assert explain(table_of(stretched(loop(9), 8, "once", 50 * MS))).changed == []

@@ -148,20 +148,6 @@ def test_what_stands_out_is_listed_with_its_rows() -> None:
     assert explain(table_of(steps(WORK))).findings() == []
 
 
-def test_a_slow_step_outside_of_events_names_what_another_thread_ran() -> None:
-    rows = steps(WORK)
-    late = 1000
-    rows += [
-        (WORK[0], WORK[1], late, late + 9, 0),
-        ("ProfilerStep#10", "user_annotation", late, late + 100, 0),
-        ("write checkpoint", "user_annotation", late + 5, late + 95, 1),
-    ]
-    (slow,) = explain(table_of(rows)).slowest
-    assert slow.text.endswith(
-        "90.000ms of it outside of any event; meanwhile thread writer ran write checkpoint"
-    )
-
-
 PROGRAM = """
     import sys, time
     import fastprof

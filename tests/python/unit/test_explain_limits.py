@@ -9,7 +9,6 @@ import fastprof
 from fastprof.analysis import explain
 from fastprof.analysis.explanation import Explanation
 
-LOADER = "load data"  # a wait
 Step = tuple[int, dict[str, int]]  # duration and what is in it, ns
 
 
@@ -60,42 +59,3 @@ def test_a_step_is_slow_from_one_and_a_half_times_the_median_on() -> None:
     assert [text.split()[0] for text in slow(*[usual] * 5, *many)] == [
         "ProfilerStep#8", "ProfilerStep#7", "ProfilerStep#6",
     ]  # fmt: skip
-
-
-def test_what_another_thread_ran_meanwhile() -> None:
-    usual = (1000, {"work": 900})
-    steps = [usual, usual, usual, (2000, {"work": 900})]
-    # The step begins at 3000; nothing covers it from 3900 on.
-    (text,) = slow(*steps, others=(("save", 3900, 3901), ("before", 3000, 3900)))
-    assert text.endswith("1.000us of it outside of any event; meanwhile thread writer ran save")
-    (text,) = slow(*steps, others=(("before", 3000, 3900), ("after", 5000, 5100)))
-    assert text.endswith("1.000us of it outside of any event")
-
-
-def test_the_whole_text() -> None:
-    usual = (10_000, {"aten::mm": 8_000, LOADER: 2_000})
-    slowest = (20_000, {"aten::mm": 8_000, LOADER: 12_000})
-    found = explained(usual, usual, slowest, usual)
-    assert found.text().splitlines() == [
-        "4 steps, median 10.000us",
-        "",
-        "Where the time went (self time)",
-        "   64.0 %    32.000us  aten::mm  (4 calls)",
-        "   36.0 %    18.000us  load data  (4 calls)",
-        "",
-        "By category (self time)",
-        "   64.0 %    32.000us  ops of PyTorch",
-        "   36.0 %    18.000us  waits",
-        "",
-        "Waits",
-        "  waiting for data: 18.000us (36.0 %) in 4 calls",
-        "",
-        "Slowest steps",
-        "  ProfilerStep#2 took 20.000us, 10.000us more than the median: 10.000us of it in load data (waiting for data)",
-        "",
-        "What to do first",
-        "  Load data ahead: more workers for the loader, or prefetching (up to 18.000us)",
-    ]
-    assert found.to_dict()["slowest"][0] == {
-        "text": found.slowest[0].text, "ns": 10_000, "rows": [8, 7],
-    }  # fmt: skip

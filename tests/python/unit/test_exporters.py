@@ -10,20 +10,18 @@ import math
 import os
 import sys
 import tempfile
-import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastprof import errors
-from fastprof.exporters.atomic_file import atomic_binary, atomic_text
-from fastprof.exporters.speedscope import export_speedscope, speedscope_profile
+from fastprof.exporters.atomic_file import atomic_text
+from fastprof.exporters.speedscope import speedscope_profile
 from fastprof.exporters.stacks import STACK_METRICS, collapsed_stacks
-from fastprof.model.table import EventTable, Site, Track
+from fastprof.model.table import EventTable, Site
 from fastprof.views import EventList, FunctionEvent
 
 
@@ -87,16 +85,6 @@ def test_the_mode_of_a_replaced_file_holds_from_the_first_byte(tmp_path: Path) -
         os.umask(before)
 
 
-def test_a_link_keeps_pointing_to_the_file(tmp_path: Path) -> None:
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_text("old")
-    link.symlink_to(target)
-    with atomic_binary(link) as file:
-        file.write(b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-
-
 def test_gzip_by_suffix_gives_equal_files_for_equal_data(tmp_path: Path) -> None:
     for name in ("a.gz", "b.gz"):
         with atomic_text(tmp_path / name) as file:
@@ -144,72 +132,12 @@ def test_collapsed_stacks(tmp_path: Path) -> None:
 # ---- chrome ------------------------------------------------------------------------------------
 
 
-def test_chrome_trace_of_a_hand_made_list(tmp_path: Path) -> None:
-    op = event("op", 10, 20, use_device="cuda")
-    op.append_kernel("first", 2, 3.0)
-    op.append_kernel("second", 2, 4.0)
-    remote = event("far", 0, 5, thread=7, is_remote=True, node_id=3)
-    silent = event("[memory]", 0, 0, trace_name=None)
-    path = tmp_path / "trace.json.gz"
-    EventList([op, remote, silent]).export_chrome_trace(path)
-    written = strict(gzip.decompress(path.read_bytes()).decode())["traceEvents"]
-    slices = {e["name"]: e for e in written if e["ph"] == "X"}
-    assert set(slices) == {"op", "first", "second", "far"}
-    assert (slices["op"]["ts"], slices["op"]["dur"], slices["op"]["tid"]) == (10, 10, 1)
-    assert slices["second"]["ts"] == slices["first"]["ts"] + 3.0  # one after the other
-    assert slices["first"]["pid"] != slices["op"]["pid"]
-    names = {e["pid"]: e["args"]["name"] for e in written if e["name"] == "process_name"}
-    assert names[slices["far"]["pid"]] == "node 3"
-    assert names[slices["first"]["pid"]] == "cuda 2"
-    starts = [e for e in written if e["ph"] == "s"]
-    ends = {e["id"]: e for e in written if e["ph"] == "f"}
-    assert [s["id"] for s in starts] == [0, 1]
-    assert all(ends[s["id"]]["pid"] == slices["first"]["pid"] for s in starts)
-    assert all(type(e["pid"]) is int and type(e["tid"]) is int for e in written)
-
-
 def chrome_events(events: list[Any]) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "t.json")
         EventList(events).export_chrome_trace(path)
         found: list[dict[str, Any]] = strict(path.read_text(encoding="utf-8"))["traceEvents"]
     return found
-
-
-def test_categories_of_a_hand_made_list() -> None:
-    op = event("op", 0, 5, use_device="cuda")
-    op.append_kernel("launched", 0, 1.0)
-    events = [
-        op,
-        event("note", 1, 2, is_user_annotation=True),
-        event("far", 0, 5, is_remote=True),
-        event("kernel", 1, 2, device_type=1),
-        event("gpu note", 1, 2, device_type=1, is_user_annotation=True),
-    ]
-    written = chrome_events(events)
-    assert {e["name"]: e["cat"] for e in written if e["ph"] == "X"} == {
-        "op": "cpu_op",
-        "launched": "kernel",
-        "note": "user_annotation",
-        "far": "cpu_op",
-        "kernel": "kernel",
-        "gpu note": "gpu_user_annotation",
-    }
-    assert {e["cat"] for e in written if e["ph"] in "sf"} == {"cpu_to_cuda"}
-    assert all(e["bp"] == "e" for e in written if e["ph"] == "f")
-
-
-def test_chrome_trace_of_nothing(tmp_path: Path) -> None:
-    EventList().export_chrome_trace(tmp_path / "t.json")
-    written = strict((tmp_path / "t.json").read_text())["traceEvents"]
-    assert {e["ph"] for e in written} == {"M"}
-
-
-def test_a_known_begin_of_a_kernel_is_used() -> None:
-    op = event("op", 10, 20)
-    op.append_kernel("k", 0, 100.0, 130.0)
-    kernel = next(e for e in chrome_events([op]) if e["name"] == "k")
-    assert (kernel["ts"], kernel["dur"]) == (100.0, 30.0)
 
 
 # Not st.text(), which leaves out lone surrogates.
@@ -231,59 +159,7 @@ def test_every_json_parses_strictly(
     strict(json.dumps(speedscope_profile(table), allow_nan=False).encode().decode())
 
 
-def test_csv_of_any_name(tmp_path: Path) -> None:
-    names = ["a\0b", 'quote " and , comma', "two\nlines", "lone \ud800", ""]
-    path = tmp_path / "t.csv"
-    EventList([event(name, 1, 2, id=i) for i, name in enumerate(names)]).export_csv(path)
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    written = [name.replace("\0", "\u2400").replace("\ud800", "\\ud800") for name in names]
-    assert [row["name"] for row in rows] == written
-
-
 # ---- speedscope --------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 1)), max_size=20))
-def test_speedscope_events_are_brackets_in_time_order(rows: list[tuple[int, int, int]]) -> None:
-    table = EventTable(
-        {
-            "start_ns": np.array([r[0] for r in rows], np.int64),
-            "end_ns": np.array([r[0] + r[1] for r in rows], np.int64),
-            "site": np.arange(len(rows)),
-            "track": np.array([r[2] for r in rows], np.uint32),
-        },
-        sites=[Site(f"n{i}") for i in range(len(rows))],
-        tracks=[Track(4, name="main"), Track(9)],
-    )
-    document = speedscope_profile(table)
-    opened = 0
-    for profile in document["profiles"]:
-        stack: list[int] = []
-        last = profile["startValue"]
-        for e in profile["events"]:
-            assert last <= e["at"] <= profile["endValue"]
-            last = e["at"]
-            if e["type"] == "O":
-                stack.append(e["frame"])
-                opened += 1
-            else:
-                assert stack.pop() == e["frame"]
-        assert stack == []
-    assert opened == len(rows)
-
-
-def test_speedscope_file(tmp_path: Path) -> None:
-    table = EventList([event("a", 1, 3), event("b", 2, 3)]).to_table()
-    export_speedscope(table, tmp_path / "p.speedscope.json", "run")
-    document = strict((tmp_path / "p.speedscope.json").read_text())
-    assert document["$schema"].endswith("file-format-schema.json")
-    assert [f["name"] for f in document["shared"]["frames"]] == ["a", "b"]
-    assert [(e["type"], e["frame"], e["at"]) for e in document["profiles"][0]["events"]] == [
-        ("O", 0, 0), ("O", 1, 1000), ("C", 1, 2000), ("C", 0, 2000),
-    ]  # fmt: skip
-    (profile,) = document["profiles"]
-    assert (profile["startValue"], profile["endValue"], profile["unit"]) == (0, 2000, "nanoseconds")
 
 
 # ---- columns -----------------------------------------------------------------------------------
@@ -298,21 +174,6 @@ def sample() -> EventList:
     )
     events._build_tree()
     return events
-
-
-def test_columns_of_objects_and_of_a_table_are_the_same() -> None:
-    by_objects, by_table = (
-        sample().to_columns(),
-        EventList.from_table(sample().to_table()).to_columns(),
-    )
-    assert by_objects.keys() == by_table.keys()
-    for name, values in by_objects.items():
-        if isinstance(values, list):
-            assert values == by_table[name]
-        else:
-            np.testing.assert_array_equal(values, by_table[name])
-    assert list(by_table["parent"]) == [-1, 0]
-    assert list(by_table["self_cpu_time_total_us"]) == [7.0, 3.0]
 
 
 def test_csv_and_json(tmp_path: Path) -> None:
@@ -340,14 +201,6 @@ def test_pandas() -> None:
     averages = sample().key_averages().to_pandas()
     assert averages["name"].tolist() == ["a", 'b,"c"\n']
     assert "start_us" not in averages
-
-
-@pytest.mark.parametrize("package", ["polars", "pyarrow"])
-@pytest.mark.integrations
-def test_typed_frames(package: str) -> None:
-    pytest.importorskip(package)
-    frame = sample().to_polars() if package == "polars" else sample().to_arrow()
-    assert frame["cpu_time_total_us"].to_pylist() if package == "pyarrow" else frame.height == 2
 
 
 @pytest.mark.parametrize(
@@ -392,42 +245,3 @@ def test_a_whole_speedscope_document() -> None:
             },
         ],
     }  # fmt: skip
-
-
-def test_what_does_not_nest_on_a_thread_is_not_in_a_speedscope_document() -> None:
-    """Async ranges, and the work of devices, which has a time of its own."""
-    table = EventTable(
-        {"start_ns": [50, 10, 0, 60], "end_ns": [80, 95, 500, 70], "site": [0, 1, 2, 3], "track": [0] * 4,
-         "is_async": [False, True, False, False], "device_type": [0, 0, 1, 0]},
-        sites=[Site("outer"), Site("async"), Site("kernel"), Site("inner")], tracks=[Track(7, 1, 7, "main")],
-    )  # fmt: skip
-    document = speedscope_profile(table)
-    (profile,) = document["profiles"]
-    names = [document["shared"]["frames"][each["frame"]]["name"] for each in profile["events"]]
-    assert names == ["outer", "inner", "inner", "outer"]
-    assert [each["at"] for each in profile["events"]] == [0, 10, 20, 30]
-    assert profile["endValue"] == 30
-
-
-@pytest.mark.parametrize(
-    ("package", "make", "method"),
-    [
-        ("pandas", "DataFrame", "to_pandas"),
-        ("polars", "DataFrame", "to_polars"),
-        ("pyarrow", "table", "to_arrow"),
-    ],
-)
-def test_columns_that_data_frames_are_made_of(
-    monkeypatch: pytest.MonkeyPatch, package: str, make: str, method: str
-) -> None:
-    """Of a package that need not be installed: what it is given."""
-    double = types.ModuleType(package)
-    setattr(double, make, dict)
-    monkeypatch.setitem(sys.modules, package, double)
-    events = EventList([event("a", 0, 10, input_shapes=[[2, 3]], stack=["f"]), event("b", 2, 5)])
-    columns = getattr(events, method)()
-    assert list(columns) == list(events.to_columns())
-    assert list(columns["name"]) == ["a", "b"]
-    assert columns["start_us"].tolist() == [0, 2]
-    shapes = [[2, 3]] if package == "pandas" else "[[2, 3]]"
-    assert list(columns["input_shapes"]) == [shapes, None]

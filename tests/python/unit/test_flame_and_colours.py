@@ -8,10 +8,8 @@ import re
 import pytest
 from made_events import built, event
 
-import fastprof
 from fastprof import EventList, errors
-from fastprof.base.text_style import TextStyle, text_width
-from fastprof.model.sites import SiteTable
+from fastprof.base.text_style import TextStyle
 from fastprof.views.flame_text import flame_text
 from fastprof.views.render import TableOptions, render_table
 from fastprof.views.tree_text import TreeOptions, tree_text
@@ -46,28 +44,6 @@ def test_a_flame_graph_in_colours() -> None:
     ]
 
 
-def test_names_of_calls_in_a_flame_graph() -> None:
-    sites = ["/srv/u/train.py(12): forward", "<built-in function sleep>", "aten::mm"]
-    categories = ["python_function", "python_function", "cpu_op"]
-    table = fastprof.EventTable(
-        {"start_ns": [0, 0, 600], "end_ns": [1000, 600, 1000], "site": [0, 1, 2]},
-        sites=SiteTable(sites, category=categories),
-    )
-    events = EventList.from_table(table)
-    assert flame_text(events, 40).splitlines() == [
-        "all: 1.000us",
-        "|forward (train.py:12)",
-        "|sleep                  |aten::mm",
-    ]
-    lines = flame_text(events, 15, style=COLOURS).splitlines()
-    fills = [re.findall(r"\x1b\[30;(\d+)m", line) for line in lines]
-    assert fills == [[], ["44"], ["47", "42"]]  # the user's code; a wait, an op
-    assert [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in lines[1:]] == [
-        "|forward",
-        "|sleep   |aten:",
-    ]
-
-
 def test_a_flame_graph_says_that_names_do_not_fit() -> None:
     calls = [event(f"function_{i}", 10 * i, 10 * i + 9) for i in range(10)]
     assert flame_text(built(*calls), 40).splitlines()[-1] == (
@@ -88,13 +64,6 @@ def test_limits_of_flame_graphs() -> None:
         flame_text(nested(), 9)
 
 
-def test_children_do_not_reach_beyond_the_width() -> None:
-    parent, child = event("p", 0, 10), event("c", 0, 30)
-    parent.append_cpu_child(child)
-    lines = flame_text(EventList([parent, child]), 20).splitlines()
-    assert all(len(line) <= 20 for line in lines)
-
-
 def test_a_tree_in_colours() -> None:
     lines = tree_text(nested(), TreeOptions(style=COLOURS, max_width=81)).splitlines()
     assert (
@@ -113,24 +82,6 @@ def test_a_tree_in_colours() -> None:
     assert lines[4].startswith("\x1b[33m")  # 16.7 %
 
 
-@pytest.mark.parametrize(("width", "bars"), [(82, True), (81, True), (80, False)])
-def test_a_narrow_tree_has_no_bars(width: int, bars: bool) -> None:
-    """Numbers take 45 characters, bars 12; names take at least 12, and 24 beside bars."""
-    text = tree_text(nested(), TreeOptions(style=BLOCKS, max_width=width))
-    assert ("\u2588" in text) == bars
-    assert all(text_width(line) <= width for line in text.splitlines())
-
-
-def test_names_in_a_tree_are_cut() -> None:
-    events = built(event("n" * 40, 0, 10), event("m" * 40, 1, 9))
-    lines = tree_text(events, TreeOptions(max_width=45 + 20)).splitlines()
-    assert lines[1].endswith("  " + "n" * 9 + "..." + "n" * 8)
-    assert lines[2].endswith("    " + "m" * 7 + "..." + "m" * 8)
-    least = tree_text(events, TreeOptions(max_width=10)).splitlines()
-    assert least[1].endswith("  " + "n" * 5 + "..." + "n" * 4)
-    assert tree_text(events, TreeOptions()).splitlines()[2].endswith("    " + "m" * 40)
-
-
 def test_long_trees_end_with_what_is_left_out() -> None:
     many = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_003)])
     lines = tree_text(many, TreeOptions()).splitlines()
@@ -138,14 +89,6 @@ def test_long_trees_end_with_what_is_left_out() -> None:
     assert lines[-1] == "3 more lines: use a smaller depth or a larger minimal share"
     exact = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_000)])
     assert len(tree_text(exact, TreeOptions()).splitlines()) == 10_001
-
-
-def test_a_minimal_share_counts_what_it_leaves_out() -> None:
-    events = built(event("a", 0, 100), event("big", 1, 60), event("s", 61, 65), event("t", 66, 69))
-    lines = tree_text(events, TreeOptions(min_percent=10)).splitlines()
-    assert [line.split()[-1] for line in lines[1:3]] == ["a", "big"]
-    assert lines[3].endswith("[2 more]") and lines[3].split()[:2] == ["7.000us", "7.000us"]
-    assert len(tree_text(events, TreeOptions(min_percent=4)).splitlines()) == 5
 
 
 def test_a_table_in_colours() -> None:
@@ -166,9 +109,3 @@ def test_a_table_in_colours() -> None:
     assert lines[5].startswith(f"{'cold':>{width}}  ")
     zero = EventList([event("z", 1, 1)])
     assert "31m" not in render_table(zero._frame(), options)
-
-
-def test_wide_names_are_aligned_in_a_coloured_table() -> None:
-    events = EventList([event("\u540d\u524d", 0, 1), event("abcdef", 2, 3)])
-    lines = render_table(events._frame(), TableOptions(style=BLOCKS)).splitlines()
-    assert lines[3].startswith(" " * 6 + "\u540d\u524d  ") and lines[4].startswith("    abcdef  ")

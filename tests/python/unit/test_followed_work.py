@@ -170,23 +170,6 @@ def test_everything_is_put_back() -> None:
         assert now() == before
 
 
-def test_another_patch_in_between_keeps_working(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[threading.Thread] = []
-    profile = fastprof.profile(all_threads=False)
-    profile.start()
-    ours = threading.Thread.start
-
-    def counted(self: threading.Thread) -> None:
-        started.append(self)
-        ours(self)
-
-    monkeypatch.setattr(threading.Thread, "start", counted)
-    joined(threading.Thread(target=work, args=("patched",)))
-    profile.stop()
-    joined(threading.Thread(target=work, args=("after",)))
-    assert len(started) == 2 and names(profile) == ["patched"]
-
-
 def test_two_profiles_of_two_threads() -> None:
     both = threading.Barrier(2)
     profiles: dict[str, Any] = {}

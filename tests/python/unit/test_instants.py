@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 import fastprof
 from fastprof.model.instants import InstantEvent
 from fastprof.model.table import EventKind
@@ -81,53 +79,3 @@ def test_integers_are_exact_everywhere(tmp_path: Path) -> None:
         text = events[0].metadata_json
         for key, number in numbers.items():
             assert f'"{key}": {number}' in text
-
-
-def test_typed_values_of_instants_in_a_table() -> None:
-    """Arguments of marks, values of counters, ids of flows and sizes of memory, from the words of a payload."""
-    from fastprof.base.native_numbers import ArgType
-    from fastprof.model.instants import instants as instants_of
-    from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site
-
-    types = (
-        ArgType.INT64,
-        ArgType.UINT64,
-        ArgType.FLOAT64,
-        ArgType.BOOLEAN,
-        ArgType.STRING,
-        ArgType.POINTER,
-    )
-    names = ("int", "uint", "float", "bool", "text", "pointer")
-    half, minus = int(np.float64(0.5).view(np.uint64)), 2**64 - 1
-    words = [minus, minus, half, 1, 1, 255, half, 7, 8, 9, minus, 1, 2, 64]
-    kinds = [EventKind.MARK, EventKind.COUNTER, EventKind.FLOW_BEGIN, EventKind.FLOW_END, EventKind.MEMORY,
-             EventKind.OUT_OF_MEMORY, EventKind.MARK, EventKind.COUNTER, EventKind.RANGE]  # fmt: skip
-    table = EventTable(
-        {
-            "start_ns": [5000 + 10 * i for i in range(9)], "end_ns": [5000 + 10 * i for i in range(9)],
-            "site": [0, 1, 2, 2, 2, 2, 0, 2, 2], "kind": kinds,
-            "payload": [0, 6, 7, 8, 9, 13, NO_PAYLOAD, 10, 0],
-        },
-        sites=[
-            Site("mark", arg_names=names, arg_types=types),
-            Site("half", arg_names=("value",), arg_types=(ArgType.FLOAT64,)),
-            Site("plain"),
-        ],
-        payload_words=np.array(words, np.uint64), strings=("zero", "one"), t0_ns=4000,
-    )  # fmt: skip
-    found = instants_of(table)
-    assert [one.kind for one in found] == kinds[:-1]
-    assert found[0].args == {
-        "int": -1, "uint": minus, "float": 0.5, "bool": True, "text": "one", "pointer": 255,
-    }  # fmt: skip
-    assert [one.value for one in found] == [None, 0.5, 7, 8, -1, 64, None, -1]
-    assert [one.args for one in found[1:]] == [{}] * 7
-    assert (found[1].time_ns, found[1].time_us, found[1].parent, found[1].row) == (
-        5010,
-        1.01,
-        -1,
-        1,
-    )
-    assert [one.name for one in instants_of(table, {EventKind.COUNTER})] == ["half", "plain"]
-    ranges = EventTable({"start_ns": [0], "end_ns": [1], "site": [0]}, sites=[Site("a")])
-    assert instants_of(ranges) == []

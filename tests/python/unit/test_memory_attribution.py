@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastprof import errors
 from fastprof.analysis.memory_attribution import attribute_memory
-from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site, Track
+from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site
 from fastprof.model.tree import EventTree
 from fastprof.views import EventList
 
@@ -84,16 +84,6 @@ def test_innermost(columns: dict[str, Any]) -> None:
     assert not table.has("cpu_memory_usage")
 
 
-def test_rows_of_memory_outside_of_ranges_and_of_failed_allocations() -> None:
-    table = attribute_memory(table_of(ROWS))
-    rows = {table.name(row): row for row in range(len(table))}
-    kind, start = table.column("kind"), table.column("start_ns")
-    for name, at in (("[memory]", 150), ("[OutOfMemory]", 160)):
-        site = table.sites[int(table.column("site")[rows[name]])]
-        assert (site.name, site.category, site.scope) == (name, "cpu_instant_event", 0)
-        assert (kind[rows[name]], start[rows[name]]) == (EventKind.RANGE, at)
-
-
 def test_interval_is_pytorchs_rule() -> None:
     assert usage(attribute_memory(table_of(ROWS), "interval")) == {
         "outer": (81, 10, 7),
@@ -102,21 +92,6 @@ def test_interval_is_pytorchs_rule() -> None:
         "[memory]": (5, 5, 0),
         "[OutOfMemory]": (0, 0, 0),
     }
-
-
-def test_by_interval_records_in_no_range_are_rows_of_their_own() -> None:
-    rows = [(0, 4, 0, 0, 0), (2, 2, 0, 3, 1), (5, 5, 0, 3, 2), (6, 9, 0, 1, 0), (7, 7, 0, 3, 4),
-            (7, 8, 1, 2, 0), (9, 9, 0, 3, 8), (10, 10, 0, 3, 16)]  # fmt: skip
-    table = attribute_memory(table_of(rows), "interval")
-    usage = table.column("cpu_memory_usage")
-    found = [(table.name(row), int(usage[row])) for row in range(len(table)) if usage[row]]
-    assert sorted(found) == [
-        ("[memory]", 2),
-        ("[memory]", 16),
-        ("inner", 12),
-        ("other", 4),
-        ("outer", 1),
-    ]
 
 
 def test_a_table_without_memory_records_is_returned_and_rules_are_checked() -> None:
@@ -142,35 +117,11 @@ rows_strategy = st.lists(
 
 
 @given(rows_strategy)
-def test_totals_reconcile(rows: list[tuple[int, int, int, int, int]]) -> None:
-    recorded = sum(r[4] for r in rows if r[3] == 3), sum(r[4] for r in rows if r[3] == 4)
-    events = EventList.from_table(attribute_memory(table_of(rows)), dedupe=False)
-    assert sum(e.self_cpu_memory_usage for e in events) == recorded[0]
-    assert sum(e.self_device_memory_usage for e in events) == recorded[1]
-
-
-@given(rows_strategy)
 def test_interval_rule_by_brute_force(rows: list[tuple[int, int, int, int, int]]) -> None:
     table = attribute_memory(table_of(rows), "interval")
     for i, (start, end, _, site, _) in enumerate(rows):
         if site < 3:
             inside = [r[4] for r in rows if r[3] == 3 and start <= r[0] <= end]
-            assert table.column("cpu_memory_usage")[i] == sum(inside)
-
-
-@given(rows_strategy)
-def test_interval_rule_stays_within_a_process(rows: list[tuple[int, int, int, int, int]]) -> None:
-    given = table_of(rows)
-    tracks = [Track(i, pid=100 + i % 2) for i in range(1 + max((r[2] for r in rows), default=0))]
-    given = EventTable(
-        given.to_dict(), sites=SITES, tracks=tracks, payload_words=given.payload_words
-    )
-    table = attribute_memory(given, "interval")
-    for i, (start, end, track, site, _) in enumerate(rows):
-        if site < 3 and table.has("cpu_memory_usage"):
-            inside = [
-                r[4] for r in rows if r[3] == 3 and start <= r[0] <= end and r[2] % 2 == track % 2
-            ]
             assert table.column("cpu_memory_usage")[i] == sum(inside)
 
 

@@ -23,8 +23,6 @@ from fastprof.cli.main import main
 from fastprof.exporters.memory_snapshot import memory_snapshot
 from fastprof.exporters.memory_timeline import export_memory_timeline
 from fastprof.model.table import EventKind, EventTable
-from fastprof.report.dataset import make_dataset
-from fastprof.views import EventList
 
 Record = tuple[int, int, int]  # device (0: cpu:0, 1: cuda:1), address, bytes
 
@@ -127,12 +125,6 @@ def test_blocks_and_sums_are_those_of_a_walk(records: list[Record]) -> None:
         )
 
 
-def test_a_free_of_another_size_is_a_difference() -> None:
-    (blocks,) = memory_blocks(table_of([(0, 16, 100), (0, 16, -60)]))
-    assert blocks.sums().difference_bytes == 40
-    assert "disagree by 40 bytes" in memory_report(blocks.table).text()
-
-
 def test_processes_have_addresses_of_their_own() -> None:
     table = table_of([(0, 16, 100), (0, 16, 200), (0, 16, -100), (0, 16, -200)])
     columns = {
@@ -152,14 +144,6 @@ def test_processes_have_addresses_of_their_own() -> None:
     assert [one.size_bytes.tolist() for one in blocks] == [[100], [200]]
     for one in blocks:
         assert one.sums().lost_frees == one.sums().difference_bytes == one.sums().in_use_at_end == 0
-
-
-def test_records_without_an_address_count_in_sums() -> None:
-    for sizes, expected in (([50, -20], (0, 30)), ([20, -50], (30, 0))):
-        (blocks,) = memory_blocks(table_of([(0, 0, size) for size in sizes]))
-        sums = blocks.sums()
-        assert (sums.in_use_at_begin, sums.in_use_at_end) == expected
-        assert sums.difference_bytes == 0
 
 
 RECORDS = [(1, 16, 1 << 20), (1, 32, 1000), (1, 16, -(1 << 20)), (1, 48, 10), (0, 16, 7)]
@@ -320,98 +304,6 @@ def test_a_spilling_profile_says_that_it_cannot_be_read_while_it_runs() -> None:
     assert segments(prof.memory_snapshot()) == [100]
 
 
-@pytest.mark.parametrize("overflow", ["drop_newest", "overwrite_oldest"])
-def test_a_running_recording_is_read_again_and_again(overflow: str) -> None:
-    with fastprof.profile(profile_memory=True, overflow=overflow, max_bytes=1 << 20) as prof:
-        for i in range(1, 400):
-            report_block(16 * i, i)
-            if i % 100 == 0:
-                assert sum(segments(prof.memory_snapshot())) == i * (i + 1) // 2
-
-
-def test_functions_of_the_package_are_not_hidden_by_modules_of_their_name() -> None:
-    """Importing a submodule binds its name in the package, so no lazily exported name may be a module's."""
-    import fastprof.analysis
-    import fastprof.analysis.explanation
-    import fastprof.analysis.memory_summary
-
-    folder = Path(fastprof.analysis.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")}
-    assert not modules & set(fastprof.analysis.__all__)
-    assert callable(fastprof.analysis.explain)
-    assert callable(fastprof.analysis.memory_report)
-
-
-def test_a_failed_request_in_a_snapshot_says_what_was_in_use_then() -> None:
-    table = table_of([(0, 16, 100), (0, 32, 50)], [(0, 7), (0, 8)])
-    rows = [0, 1, 3, 2, 4]  # a failure between the two allocations, and one behind them
-    columns = {name: values[rows] for name, values in table.to_dict().items()}
-    columns |= {"start_ns": table.start_ns, "end_ns": table.end_ns}
-    moved = EventTable(columns, sites=table.sites, payload_words=table.payload_words, t0_ns=T0)
-    trace = memory_snapshot(moved)["device_traces"][0]
-    assert [(e["action"], e["size"], e["frames"][0]["name"]) for e in trace] == [
-        ("alloc", 100, "work"),
-        ("oom", 7, "work [100 bytes in use]"),
-        ("alloc", 50, "work"),
-        ("oom", 8, "work [150 bytes in use]"),
-    ]
-    assert [e["time_us"] - trace[0]["time_us"] for e in trace] == [0, 0, 0, 0]
-    assert {e["stream"] for e in trace} == {0} and trace[1]["device_free"] == trace[1]["addr"] == 0
-
-
-def nested(count: int, frees: bool) -> EventTable:
-    """Return a table of ranges r0, r1 ... one after another, each with 8 bytes that it may free 2 ns later."""
-    names = [f"r{i}" for i in range(count)]
-    rows: list[tuple[int, int, int, int, int, int]] = []
-    words: list[int] = []
-    for i in range(count):
-        parent = len(rows)
-        rows.append((10 * i, 10 * i + 9, i, EventKind.RANGE, 0xFFFFFFFF, -1))
-        for at, size in ((1, 8), (3, -8))[: 1 + frees]:
-            rows.append((10 * i + at,) * 2 + (count, EventKind.MEMORY, len(words), parent))
-            words += [16 * (i + 1), size, 0, 0]
-    names_of = ("start_ns", "end_ns", "site", "kind", "payload", "parent")
-    return EventTable(
-        dict(zip(names_of, map(list, zip(*rows, strict=True)), strict=True)),
-        sites=[*map(fastprof.Site, names), fastprof.Site("[memory]", kind=6, device_type=0)],
-        payload_words=np.array(words, np.int64).view(np.uint64),
-    )
-
-
-def test_equal_parts_and_temporaries_are_in_the_order_of_the_recording() -> None:
-    (device,) = memory_report(nested(30, frees=False)).devices
-    assert [part.ranges for part in device.parts] == [(f"r{i}",) for i in range(20)]
-    assert device.temporaries == []
-    (device,) = memory_report(nested(30, frees=True)).devices
-    assert [one.ranges for one in device.temporaries] == [(f"r{i}",) for i in range(10)]
-    assert {(one.size_bytes, one.life_ns) for one in device.temporaries} == {(8, 2)}
-    assert [part.ranges for part in device.parts] == [("r0",)]
-    largest = memory_blocks(nested(30, frees=False))[0].live_after(29).tolist()
-    assert largest == list(range(30))
-
-
-def test_every_output_of_sums_says_what_was_dropped_and_has_the_same_peak(tmp_path: Path) -> None:
-    """50 bytes, and 100 from before the recording until they are freed: all say 150, and 3 of 5 events dropped."""
-    table = table_of([(0, 16, 50), (0, 32, -100)])
-    table = EventTable(
-        table.to_dict(), sites=table.sites, payload_words=table.payload_words,
-        t0_ns=table.t0_ns, t1_ns=table.t1_ns, dropped={"bound": 4, "reentrant": 1, "names": 7},
-    )  # fmt: skip
-    missing = "62.5 % of the events were dropped (bound 4, reentrant 1)"
-    report = memory_report(table)
-    assert missing in report.missing and missing in report.text() and report.to_dict()["missing"]
-    assert missing in explain(table).text()
-    for name in ("m.json", "m.html"):
-        export_memory_timeline(table, tmp_path / name)
-        assert missing in (tmp_path / name).read_text()
-    assert "bytes from 0 to 150" in (tmp_path / "m.html").read_text()
-    head = make_dataset(EventList.from_table(table)).head
-    assert missing in head["memory_missing"]
-    (device,) = head["memory"]
-    assert device["most"] == (150, 10, 0) and device["sums"]["in_use_at_begin"] == 100
-    assert memory_report(table_of(RECORDS)).missing == ""
-
-
 def test_memory_from_before_the_recording_is_a_part_of_the_peak() -> None:
     (device,) = memory_report(table_of([(0, 16, 50), (0, 32, -100)])).devices
     assert (device.peak_bytes, device.peak_ns) == (150, 10)
@@ -428,43 +320,3 @@ def test_memory_from_before_the_recording_is_a_part_of_the_peak() -> None:
     )  # found by thread and time, as from a trace file
     nameless = table_of([(0, 0, 50)])
     assert memory_report(nameless).devices[0].parts == []
-
-
-def test_the_stack_of_memory_is_that_of_calls_if_none_was_recorded() -> None:
-    rows = [
-        ("f.py(1): f", "python_function"),
-        ("step", "user_annotation"),
-        ("f.py(3): g", "python_function"),
-    ]
-    columns = {
-        "start_ns": [0, 1, 2, 3], "end_ns": [9, 8, 7, 3], "site": [0, 1, 2, 3], "parent": [-1, 0, 1, 2],
-        "kind": [0, 0, 0, 6], "payload": [0xFFFFFFFF] * 3 + [0],
-    }  # fmt: skip
-    sites = [fastprof.Site(name, category=category) for name, category in rows]
-    sites.append(fastprof.Site("[memory]", kind=6, device_type=0))
-    words = np.array([16, 8, 0, 0], np.uint64)
-    for stack, expected in (
-        (None, ("f.py(3): g", "f.py(1): f")),
-        ([None, ["h.py(4): h", "i.py(5): i"], None, None], ("h.py(4): h", "i.py(5): i")),
-    ):
-        coded = {} if stack is None else {"stack": fastprof.CodedColumn.encode(stack)}
-        table = EventTable(columns, sites=sites, payload_words=words, coded=coded)
-        ((part,),) = (device.parts for device in memory_report(table).devices)
-        assert (part.ranges, part.stack, part.row) == (("step",), expected, 2)
-
-
-@pytest.mark.parametrize(
-    ("size", "kind"), [(1, "small"), (1 << 20, "small"), ((1 << 20) + 1, "large")]
-)
-def test_segments_of_more_than_a_mebibyte_are_large(size: int, kind: str) -> None:
-    """As in PyTorch's allocator, whose small pool is for blocks of up to 1 MiB (kSmallSize)."""
-    (segment,) = memory_snapshot(table_of([(1, 4096, size)]))["segments"]
-    assert segment["segment_type"] == kind and segment["is_expandable"] is False
-    assert segment["address"] == 4096 and segment["device"] == 1 and segment["stream"] == 0
-    sizes = {segment[f"{name}_size"] for name in ("total", "allocated", "active", "requested")}
-    assert sizes == {size} and segment["segment_pool_id"] == (0, 0)
-    (block,) = segment["blocks"]
-    assert block == {
-        "address": 4096, "size": size, "requested_size": size, "state": "active_allocated",
-        "frames": segment["frames"],
-    }  # fmt: skip

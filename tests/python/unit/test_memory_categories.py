@@ -247,13 +247,6 @@ def test_gradients_are_kept_or_added_to(inner: str, is_gradient: bool) -> None:
     assert (found is Category.GRADIENT) == is_gradient
 
 
-def test_storages_of_no_bytes_are_made_and_freed() -> None:
-    program = Written()
-    program.memory(7, 0).memory(7, 30)
-    profile = MemoryProfile(program.table())
-    assert [(s.size_bytes, s.destroyed_ns) for s in profile.storages] == [(0, None), (30, None)]
-
-
 def test_the_raw_file_has_both_versions_of_a_change(tmp_path: Path) -> None:
     program = Written()
     with program("ProfilerStep#0", user=True):
@@ -395,32 +388,6 @@ def test_a_snapshot_has_the_allocations_and_what_is_left(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_a_snapshot_of_one_device_of_several(tmp_path: Path) -> None:
-    program = Written().op("aten::one", makes=1, size=8).op("aten::two", makes=2, size=1 << 20)
-    table = program.table()
-    sites = [site._replace(device_type=1, device_index=index) if site.kind else site
-             for site, index in zip(table.sites, (0, 2, 0, 0), strict=True)]  # fmt: skip
-    table = EventTable(
-        {name: table.column(name) for name in ("start_ns", "end_ns", "parent", "site", "kind", "payload")},
-        sites=sites, coded=table.coded, payload_words=table.payload_words, t0_ns=T0,
-    )  # fmt: skip
-    assert {storage.device for storage in MemoryProfile(table).storages} == {"cuda:0", "cuda:2"}
-    whole = snapshot(table, tmp_path / "s")
-    assert [len(trace) for trace in whole["device_traces"]] == [1, 0, 1]
-    assert [(s["device"], s["segment_type"]) for s in whole["segments"]] == [
-        (0, "small"),
-        (2, "small"),
-    ]
-    assert snapshot(table, tmp_path / "s", "cuda") == whole
-    one = snapshot(table, tmp_path / "s", "cuda:0")
-    assert [len(trace) for trace in one["device_traces"]] == [1]
-    assert [s["address"] for s in one["segments"]] == [2]
-    with pytest.raises(
-        errors.ValueError, match="no memory of xpu was recorded, only of cuda:0, cuda:2"
-    ):
-        snapshot(table, tmp_path / "s", "xpu")
-
-
 def test_training_steps_and_categories_of_versions() -> None:
     profile = MemoryProfile(train().table())
     steps = profile.training_steps
@@ -441,43 +408,6 @@ def test_a_snapshot_names_the_category_of_each_block(tmp_path: Path) -> None:
     assert [segment["frames"][0]["name"] for segment in found["segments"]] == [
         "aten::clone [optimizer state]", "before the recording [parameter]",
     ]  # fmt: skip
-
-
-def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
-    """The outermost op of a recording's first row is that row, also for what is inside of it."""
-    program = Written()
-    with program("aten::outer", makes_nothing := 5):
-        program.op("aten::inner", makes_nothing, makes=SCRATCH, size=64)
-    profile = MemoryProfile(program.table())
-    (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
-    assert origin_of(profile, scratch.index).ranges == ("aten::outer", "aten::inner")
-    assert [profile.table.name(node.step.row) for node in profile.nodes] == ["aten::outer"]
-
-
-def test_memory_that_no_range_allocates_is_not_from_before_the_recording() -> None:
-    program = Written()
-    program.memory(SCRATCH, 64)
-    program.op("aten::neg", SCRATCH)
-    profile = MemoryProfile(program.table())
-    (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
-    assert str(origin_of(profile, scratch.index)) == "outside of any range"
-
-
-def test_the_areas_of_the_category_page_lie_between_their_curves(tmp_path: Path) -> None:
-    program = Written().op("aten::one", makes=1, size=300).op("aten::two", 1, makes=2, size=100)
-    program.memory(1, -300)
-    path = tmp_path / "m.html"
-    export_category_timeline(MemoryProfile(program.table()), path)
-    areas = [
-        [tuple(map(float, point.split(","))) for point in points.split()]
-        for points in re.findall('<polygon [^>]*points="([^"]*)"', path.read_text())
-    ]
-    assert areas
-    for points in areas:
-        half = len(points) // 2
-        upper, lower = points[:half], points[half:][::-1]
-        assert [x for x, _ in upper] == [x for x, _ in lower]
-        assert all(top <= bottom for (_, top), (_, bottom) in zip(upper, lower, strict=True))
 
 
 def test_no_tensor_lies_in_the_memory_of_pythons_allocators() -> None:

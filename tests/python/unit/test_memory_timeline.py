@@ -21,7 +21,6 @@ from fastprof import errors
 from fastprof.exporters.memory_timeline import export_memory_timeline, memory_timeline
 from fastprof.exporters.progress import terminal_progress
 from fastprof.model.table import EventKind, EventTable
-from fastprof.model.tree import EventTree
 
 CPU, CUDA = 0, 1
 
@@ -74,35 +73,6 @@ def test_totals_run_in_the_order_of_time() -> None:
     assert cuda.allocated.tolist() == [640, 576] and cuda.reserved.tolist() == [1280, 1152]
 
 
-def test_devices_that_this_version_does_not_name() -> None:
-    source = table(RECORDS)
-    sites = [
-        fastprof.Site("[memory]", kind=6, device_type=kind, device_index=1) for kind in (1, 99)
-    ]
-    later = EventTable(
-        source.to_dict() | {"site": [row % 2 for row in range(len(source))]},
-        sites=sites,
-        payload_words=source.payload_words,
-    )
-    assert [device.device for device in memory_timeline(later)] == ["cuda:1", "device99:1"]
-
-
-def test_a_timeline_cannot_be_changed() -> None:
-    (first, _) = memory_timeline(table(RECORDS))
-    with pytest.raises(AttributeError):
-        first.bytes = first.allocated  # type: ignore[misc]
-
-
-def test_rows_that_attribution_listed_are_still_memory_of_their_device() -> None:
-    attributed = fastprof.attribute_memory(table(RECORDS))
-    assert (attributed.column("kind") == EventKind.MEMORY).sum() < 6
-    for before, after in zip(
-        memory_timeline(table(RECORDS)), memory_timeline(attributed), strict=True
-    ):
-        assert before.device == after.device
-        assert before.recorded.tolist() == after.recorded.tolist()
-
-
 def test_each_format(tmp_path: Path) -> None:
     source = table(RECORDS)
     for suffix in (".json", ".csv", ".html", ".json.gz"):
@@ -120,17 +90,6 @@ def test_each_format(tmp_path: Path) -> None:
     assert len(re.findall("<polyline", page)) == 4  # recorded twice, allocated, reserved
     export_memory_timeline(source, tmp_path / "one.json", device="cuda")
     assert len(json.loads((tmp_path / "one.json").read_text())["devices"]) == 1
-
-
-def test_a_long_timeline_keeps_its_peaks(tmp_path: Path) -> None:
-    records = [(i, 0, 1 if i % 2 == 0 else -1, 0) for i in range(20_000)]
-    records[9_000] = (9_000, 0, 1_000_000, 0)
-    records[9_001] = (9_001, 0, -1_000_000, 0)
-    export_memory_timeline(table(records), tmp_path / "m.html")
-    page = (tmp_path / "m.html").read_text()
-    assert len(page) < 150_000
-    points = re.findall(r"[\d.]+,([\d.]+)", page.partition("points=")[2].partition('"/>')[0])
-    assert min(float(y) for y in points) == 0  # the peak touches the upper edge
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -206,21 +165,3 @@ def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None
         progress(3, 10)
         progress(10, 10)
     assert Bar.seen == [(3, 10), (10, 10), "closed"]
-
-
-def test_a_tree_has_the_timeline_of_its_table() -> None:
-    source = table(RECORDS)
-    of_tree = memory_timeline(EventTree.of(source))
-    for one, other in zip(of_tree, memory_timeline(source), strict=True):
-        assert one.device == other.device and one.recorded.tolist() == other.recorded.tolist()
-
-
-def test_a_curve_below_zero_has_its_own_lowest_point(tmp_path: Path) -> None:
-    """More than was in use at the begin can be freed and allocated again: the chart begins at zero."""
-    export_memory_timeline(table([(0, 0, -100, 0), (500, 0, 400, 0)]), tmp_path / "m.html")
-    page = (tmp_path / "m.html").read_text()
-    height = float(re.findall(r'viewBox="0 0 \d+ (\d+)"', page)[0])
-    points = re.findall(r'points="([^"]*)"', page)[0].split()
-    levels = sorted({float(point.split(",")[1]) for point in points})
-    assert levels == pytest.approx([0, height], abs=0.06)
-    assert "bytes from 0 to 400" in page

@@ -11,7 +11,6 @@ import pytest
 import fastprof
 from fastprof import metal
 from fastprof._paths import include_dir
-from fastprof.record.availability import missing_reason
 from fastprof.record.metal_problem import metal_problem
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has Metal")
@@ -40,18 +39,6 @@ def test_functions_say_why_they_are_unavailable() -> None:
         assert str(caught.value) == wanted
     assert not metal.is_metal_capture_enabled()
     assert not metal.is_capturing_metal()
-
-
-def test_the_activity_has_the_same_reason() -> None:
-    reason = missing_reason(fastprof.ProfilerActivity.MPS)
-    assert reason == f"Metal work (MPS) is not recorded: {metal_problem()}"
-    assert fastprof.ProfilerActivity.MPS not in fastprof.supported_activities()
-    with pytest.raises(fastprof.errors.UnavailableError, match="Metal exists on macOS only"):
-        fastprof.profile(activities=[fastprof.ProfilerActivity.MPS]).start()
-    with pytest.warns(UserWarning, match="MPS is not available.*macOS only"):
-        with fastprof.profile(use_device="mps") as prof:
-            pass
-    assert "MPS" in prof.missing
 
 
 def test_a_library_that_is_none_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

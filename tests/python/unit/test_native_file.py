@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import struct
 import zlib
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,7 @@ from trace_tables import every_column_table, nested_table
 
 import fastprof
 from fastprof import errors
-from fastprof.formats.native_file import MAGIC, PREFIX, aligned, decode_value, encode_value
-from fastprof.importers.native_file import read_native_file
-from fastprof.importers.source import Source
+from fastprof.formats.native_file import MAGIC, PREFIX, aligned, decode_value
 from fastprof.model.table import EventTable
 
 
@@ -65,14 +62,6 @@ def test_an_empty_table_comes_back(tmp_path: Path) -> None:
     assert_equal(table, fastprof.load(tmp_path / "empty"))
 
 
-def test_views_of_the_loaded_table_are_those_of_the_saved_one(tmp_path: Path) -> None:
-    table = nested_table(300)
-    events = fastprof.EventList.from_table(table)
-    fastprof.save(events, tmp_path / "t")
-    again = fastprof.EventList.from_table(fastprof.load(tmp_path / "t"))
-    assert again.key_averages().table() == events.key_averages().table()
-
-
 def test_blocks_can_be_mapped_as_the_layout_says(tmp_path: Path) -> None:
     table = nested_table(90)
     path = tmp_path / "t"
@@ -88,13 +77,6 @@ def test_blocks_can_be_mapped_as_the_layout_says(tmp_path: Path) -> None:
         mapped = np.memmap(path, block["dtype"], "r", offset, (block["count"],))
         name = block["name"].removeprefix("column:")
         np.testing.assert_array_equal(mapped, table.column(name))
-
-
-def test_progress_reaches_the_end(tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    fastprof.save(nested_table(30), tmp_path / "t", progress=lambda *a: seen.append(a))
-    size = (tmp_path / "t").stat().st_size
-    assert seen == sorted(seen) and seen[-1] == (size, size)
 
 
 def test_what_has_no_table_or_no_form_is_refused(tmp_path: Path) -> None:
@@ -114,11 +96,6 @@ def test_what_has_no_table_or_no_form_is_refused(tmp_path: Path) -> None:
 def test_tags_that_are_never_written_are_refused(value: Any) -> None:
     with pytest.raises(errors.FormatError):
         decode_value(value)
-
-
-def test_metadata_of_device_activities_comes_back() -> None:
-    value = fastprof.EventMetadata(grid=[1, 2, 3], stream=7)
-    assert decode_value(json.loads(json.dumps(encode_value(value)))) == value
 
 
 def _set(*path: Any) -> Any:
@@ -256,10 +233,6 @@ def test_random_headers_never_escape_format_error(tmp_path: Path) -> None:
     assert refused > 50
 
 
-def test_the_prefix_is_what_the_layout_says() -> None:
-    assert struct.calcsize("<8sIIQQ") == PREFIX.size == 32
-
-
 @pytest.mark.parametrize("name", ["kernels:other", "other:row", "column:other", "codes:other"])
 def test_unknown_blocks_are_refused(name: str, tmp_path: Path) -> None:
     fastprof.save(every_column_table(), tmp_path / "t")
@@ -272,24 +245,6 @@ def test_unknown_blocks_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(rewritten((tmp_path / "t").read_bytes(), rename))
     with pytest.raises(errors.FormatError, match=f"block '{name}' of dtype"):
         fastprof.load(tmp_path / "bad")
-
-
-def test_columns_are_read_into_memory_by_default(tmp_path: Path) -> None:
-    fastprof.save(nested_table(30), tmp_path / "t")
-    for mapped, options in ((False, {}), (True, {"mmap": True})):
-        with Source(tmp_path / "t", 1 << 30, 1 << 30) as source:
-            table = read_native_file(source, **options)
-        arrays: list[Any] = [table.start_ns]
-        while arrays[-1] is not None:
-            arrays.append(getattr(arrays[-1], "base", None))
-        assert any(isinstance(array, np.memmap) for array in arrays) == mapped
-
-
-def test_scalars_of_numpy_are_saved_as_numbers_and_arrays_refused(tmp_path: Path) -> None:
-    given = {"i": np.int32(-7), "f": np.float32(0.5), "b": np.bool_(True)}
-    assert decode_value(encode_value(given)) == {"i": -7, "f": 0.5, "b": True}
-    with pytest.raises(errors.ValueError, match="cannot save a value of type ndarray"):
-        encode_value({"a": np.zeros(1)})
 
 
 def test_values_of_every_type_are_encoded_and_decoded() -> None:
@@ -330,20 +285,3 @@ def test_values_of_every_type_are_encoded_and_decoded() -> None:
         deep = [deep]
     with pytest.raises(errors.ValueError, match="nested more than"):
         encode_value(deep)
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [lambda v: [v], lambda v: (v,), lambda v: {"key": v}, lambda v: {3: v}, lambda v: {(v,): 1} if not v else {"$": v}],
-    ids=["list", "tuple", "members", "entries", "keys"],
-)  # fmt: skip
-def test_every_way_to_nest_has_the_same_limit(wrap: Any) -> None:
-    """Or a value of a user's could end the program by its depth alone."""
-    value: Any = ()
-    for _ in range(20):
-        value = wrap(value)
-    assert decode_value(encode_value(value)) == value
-    for _ in range(300):
-        value = wrap(value)
-    with pytest.raises(errors.ValueError, match="nested more than"):
-        encode_value(value)

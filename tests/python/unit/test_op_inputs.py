@@ -315,34 +315,6 @@ def stored(words: list[int], address: int) -> list[int]:
     return [words[0] | InputBit.STORAGE, *words[1:], address]
 
 
-def test_storages_of_tensors() -> None:
-    """The bytes reach from the tensor's first item to its last one."""
-    floats, doubles = DTYPE_NAMES.index("float"), DTYPE_NAMES.index("double")
-    cases = [
-        (tensor(floats, [2, 3], [3, 1]), 4 * 6),
-        (tensor(floats, [2, 3], [10, 2]), 4 * (1 + 10 + 4)),
-        (tensor(doubles, [5], [1]), 8 * 5),
-        (tensor(doubles, [0, 4], [4, 1]), 0),
-        (tensor(floats, [], []), 4),
-        (tensor(0xFFFE, [3], [1]), 3),  # of an unknown type: bytes
-    ]
-    decoded = decode_op_inputs(
-        block([stored(words, 100 + i) for i, (words, _) in enumerate(cases)])
-    )
-    assert decoded.input_storages == [[100 + i, size] for i, (_, size) in enumerate(cases)]
-    assert decode_op_inputs(block([MATRIX, integer(1)], left_out=1)).input_storages == [[], [], []]
-    listed = decode_op_inputs(block([tensors([stored(MATRIX, 7), VECTOR])]))
-    assert listed.input_storages == [[[7, listed.input_storages[0][0][1]], []]]
-
-
-def test_equal_blocks_share_a_code() -> None:
-    words = np.array([1, 2, 1, 2, 3, 3, 1, 9], np.uint64)
-    first, count = np.array([0, 2, 4, 5, 0, 6]), np.array([2, 2, 1, 1, 1, 2])
-    codes, blocks = code_blocks(words, first, count)
-    assert [blocks[code] for code in codes.tolist()] == [[1, 2], [1, 2], [3], [3], [1], [1, 9]]
-    assert len(blocks) == 4
-
-
 def test_blocks_of_equal_hash_are_told_apart() -> None:
     """The second word undoes what the hash made of the first, so that all blocks collide."""
 

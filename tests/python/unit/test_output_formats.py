@@ -61,13 +61,6 @@ def test_a_table_in_each_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         assert fastprof.load(path).names == ("a", "f.py(1): f")
 
 
-def test_a_flame_graph_is_named_after_the_process(tmp_path: Path) -> None:
-    path = tmp_path / "t.speedscope.json"
-    for name, shown in (("train", '"train'), ("", '"fastprof')):
-        formats.write_table(table(name), str(path), "speedscope")
-        assert shown in path.read_text()
-
-
 def test_warnings_of_a_writer_are_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,22 +100,6 @@ def test_one_that_is_refused_is_warned_of_and_the_others_are_used(chips: Path) -
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "entries"),
-    [
-        ("a.so", ["a.so"]),
-        ("/x/a.so:/x/b.so", ["/x/a.so", "/x/b.so"]),
-        ("pack.module:name", ["pack.module:name"]),
-        ("/x/a.so:module:name.of:/y/b.so:other:thing", ["/x/a.so", "module:name.of", "/y/b.so", "other:thing"]),
-        ("module", ["module"]),
-        ("module:/x/a.so", ["module", "/x/a.so"]),
-        ("9a:b:c", ["9a", "b:c"]),
-    ],
-)  # fmt: skip
-def test_the_separator_of_entries_is_in_some_of_them(text: str, entries: list[str]) -> None:
-    assert registry._entries(text) == entries
-
-
 def test_a_library_is_found_by_its_path(chips: Path) -> None:
     with pytest.raises(
         errors.UnavailableError, match=rf"plug-in {os.getcwd()}/no\.so does not exist"

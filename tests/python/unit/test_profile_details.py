@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from processes import run_python
 
 import fastprof
-from fastprof import errors, record_function
+from fastprof import record_function
 
 
 def test_memory_is_attributed_and_reconciles() -> None:
@@ -44,32 +42,6 @@ def test_memory_is_attributed_and_reconciles() -> None:
     assert "[OutOfMemory]" in events
     assert sum(e.self_cpu_memory_usage for e in p.events()) == 100 + 30 - 10 + 1000 + 7
     assert "CPU Mem" in p.table()
-
-
-def test_memory_by_interval_is_pytorchs_rule() -> None:
-    started, done = threading.Event(), threading.Event()
-
-    def elsewhere() -> None:
-        with record_function("elsewhere"):
-            started.set()
-            done.wait()
-
-    with fastprof.profile(profile_memory=True, memory_attribution="interval") as p:
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        started.wait()
-        with record_function("here"):
-            fastprof.report_memory_usage(1, 100)
-        done.set()
-        thread.join()
-    usage = {event.name: event.cpu_memory_usage for event in p.events()}
-    assert usage == {"elsewhere": 100, "here": 100}
-
-
-def test_memory_is_left_out_unless_asked_for() -> None:
-    with fastprof.profile() as p, record_function("x"):
-        fastprof.report_memory_usage(1, 100)
-    assert len(p.event_table) == 1 and "CPU Mem" not in p.table()
 
 
 def leaf() -> None:
@@ -126,40 +98,6 @@ def test_stacks_of_decorated_functions_begin_at_their_caller() -> None:
     assert len(stacks) > 4
     assert [frame for stack in stacks for frame in stack if "wrapper" in frame] == []
     assert stacks[0][0].endswith("test_stacks_of_decorated_functions_begin_at_their_caller")
-
-
-def test_stacks_keep_frames_of_a_file_that_is_only_named_like_ours() -> None:
-    for name in ("fastprof/ranges.py", "fastprof/record/ranges.py"):
-        space: dict[str, Any] = {"record_function": record_function}
-        code = "def mine():\n  with record_function('x'): pass\n"
-        exec(compile(code, f"/their/{name}", "exec"), space)
-        with fastprof.profile(with_stack=True, python_calls=False) as p:
-            space["mine"]()
-        assert p.events()[0].stack[0] == f"/their/{name}(2): mine"
-
-
-def test_stacks_only_when_asked_for() -> None:
-    with (
-        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
-        fastprof.profile() as without,
-    ):
-        leaf()
-    assert with_stacks.events()[0].stack and not without.events()[0].stack
-    with pytest.raises(errors.StateError, match="with_stack=True"):
-        without.export_stacks("never.txt")
-
-
-def test_traces_of_a_profile_have_no_stacks_that_another_asked_for(tmp_path: Path) -> None:
-    with (
-        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
-        fastprof.profile() as without,
-    ):
-        leaf()
-    for p, told in ((with_stacks, True), (without, False)):
-        path = tmp_path / f"{told}.json"
-        p.export_chrome_trace(path)
-        events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
-        assert any("Call stack" in event.get("args", {}) for event in events) == told
 
 
 def test_deep_recursion_and_code_that_is_gone() -> None:

@@ -57,20 +57,6 @@ def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", "t.json.gz"]
 
 
-def test_unwritable_path(tmp_path: Path) -> None:
-    with fastprof.profile() as p:
-        pass
-    with pytest.raises(errors.IoError, match="Choose another path"):
-        p.export_chrome_trace(tmp_path / "no" / "such" / "folder.json")
-
-
-def test_perfetto_trace(tmp_path: Path) -> None:
-    with fastprof.profile() as p, record_function("in the trace"):
-        pass
-    p.export_perfetto_trace(tmp_path / "t.pftrace")
-    assert b"in the trace" in (tmp_path / "t.pftrace").read_bytes()
-
-
 def test_tensorboard_handler(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "for me"
     for arguments in ({}, {"worker_name": "w", "use_gzip": True}):

@@ -37,25 +37,6 @@ def test_schedule_records_its_active_steps() -> None:
     assert p.key_averages()[0].key == "ProfilerStep*"
 
 
-def test_accumulated_events() -> None:
-    for accumulate, cycles in ((False, (1,)), (True, (0, 1))):
-        with fastprof.profile(
-            schedule=schedule(wait=0, warmup=1, active=1), acc_events=accumulate
-        ) as p:
-            run_steps(p, 4)
-        found = names(p)
-        expected = [n for c in cycles for n in (f"ProfilerStep#{2 * c + 1}", f"step {2 * c + 1}")]
-        assert found == expected, accumulate
-        assert p.key_averages()[0].count == len(cycles)
-
-
-def test_step_without_schedule_makes_no_ranges() -> None:
-    with fastprof.profile() as p:
-        run_steps(p, 2)
-    assert names(p) == ["step 0", "step 1"]
-    assert p.step_num == 2
-
-
 def test_incorrect_schedules_warn() -> None:
     actions = [ProfilerAction.WARMUP, ProfilerAction.NONE]
     p = fastprof.profile(schedule=lambda step: actions[min(step, 1)])
@@ -111,21 +92,6 @@ def test_step_numbers_go_on_over_stop_and_start() -> None:
         p.step()
         p.stop()
     assert p.step_num == 2
-
-
-def test_execution_trace_observer_is_started_and_stopped() -> None:
-    calls: list[str] = []
-
-    class Observer:
-        def start(self) -> None:
-            calls.append("start")
-
-        def stop(self) -> None:
-            calls.append("stop")
-
-    with fastprof.profile(execution_trace_observer=Observer()):
-        assert calls == ["start"]
-    assert calls == ["start", "stop"]
 
 
 def test_toggling_collection() -> None:

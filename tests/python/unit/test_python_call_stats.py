@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import pstats
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fastprof import EventTable, Site, Track, _core, errors
+from fastprof import EventTable, Site, _core, errors
 from fastprof.model.table import EventFlag
 from fastprof.views.python_calls import PythonCallStats
 
@@ -117,103 +116,3 @@ def test_nested_codes_are_those_of_a_walk_up_the_tree() -> None:
             while at >= 0:
                 above, at = above or bool(code[at] == own), parent[at]
             assert found[row] == above
-
-
-def test_nested_codes_kernel_refuses_what_is_out_of_range() -> None:
-    for parent, code in (
-        ([1, -1], [0, 0]),
-        ([-1, 0], [0, 9]),
-        ([-2], [0]),
-        ([-1, -1, 0], [0, 0, 0]),
-    ):
-        with pytest.raises(errors.ValueError, match="row"):
-            _core.nested_codes(
-                parent=np.array(parent, np.int32), code=np.array(code, np.int32), codes=2
-            )
-
-
-def test_the_table_has_exact_lines() -> None:
-    columns = {
-        "start_ns": np.array([0, 500_000, 1_000_000, 3_000_000]),
-        "end_ns": np.array([4_000_000, 900_000, 2_000_000, 3_500_000]),
-        "site": np.array([0, 3, 0, 4]),
-        "parent": np.array([-1, 0, 0, 0]),
-    }
-    found = PythonCallStats(EventTable(columns, sites=SITES, begin_ordered=True))
-    head = ["4 calls (3 primitive) of 3 functions, 4.000 ms",
-            "          calls      own ms own us/call    total ms  function"]  # fmt: skip
-    main = "            2/1       3.100    1550.000       4.000  /a.py:1(main)"
-    g = "              1       0.500     500.000       0.500  /b (2).py:9(g)"
-    length = "              1       0.400     400.000       0.400  <built-in method builtins.len>"
-    assert found.table().splitlines() == [*head, main, g, length]
-    assert found.table("cumulative_ns").splitlines() == [*head, main, g, length]
-    assert found.table("calls", row_limit=1).splitlines() == [
-        *head,
-        main,
-        "2 more; row_limit=-1 shows all",
-    ]
-    assert found.table("function").splitlines() == [*head, main, g, length]
-    assert found.table(row_limit=0).splitlines() == [*head, "3 more; row_limit=-1 shows all"]
-    for limit in (3, 4, -1):
-        assert found.table(row_limit=limit).splitlines() == [*head, main, g, length]
-    assert len(found) == 3
-
-
-def test_functions_are_listed_with_the_longest_first() -> None:
-    own = [f.own_ns for f in stats().functions]
-    assert own == sorted(own, reverse=True) and own[0] > own[-1]
-
-
-def test_speedscope_is_named_after_the_process(tmp_path: Path) -> None:
-    for name, shown in (("train.py", "train.py"), ("", "fastprof")):
-        path = tmp_path / "calls.speedscope.json"
-        made = stats()
-        named = EventTable(
-            made._table.to_dict(), sites=SITES, begin_ordered=True, process_name=name
-        )
-        PythonCallStats(named).export_speedscope(path)
-        document = json.loads(path.read_text())
-        assert document["name"] == shown
-        frames = {frame["name"] for frame in document["shared"]["frames"]}
-        assert "step" not in frames and len(frames) == 4
-
-
-def test_calls_on_two_threads_do_not_nest() -> None:
-    columns = {
-        "start_ns": np.array([0, 10]),
-        "end_ns": np.array([100, 20]),
-        "site": np.array([0, 4]),
-        "track": np.array([0, 1]),
-    }
-    table = EventTable(columns, sites=SITES, tracks=[Track(1), Track(2)], begin_ordered=True)
-    assert {f.function: f.own_ns for f in PythonCallStats(table).functions} == {
-        "main": 100,
-        "g": 10,
-    }
-
-
-def test_keys_of_functions() -> None:
-    from fastprof.views.python_calls import _key_of
-
-    assert _key_of("a (b).py(12): f", None) == ("a (b).py", 12, "f")
-    assert _key_of("<built-in method (3): x>", "x") == ("~", 0, "x")
-    assert _key_of("print", None) == ("~", 0, "print")
-
-
-def test_pstats_are_in_seconds_with_callers(tmp_path: Path) -> None:
-    """As cProfile has it: (primitive calls, calls, own s, cumulative s, callers)."""
-    main, f, size, g = (
-        ("/a.py", 1, "main"),
-        ("/a.py", 5, "f"),
-        ("~", 0, "<built-in method builtins.len>"),
-        ("/b (2).py", 9, "g"),
-    )
-    expected = {
-        main: (1, 1, 20e-9, 100e-9, {}),
-        f: (1, 2, 50e-9, 80e-9, {main: (1, 1, 30e-9, 80e-9), f: (1, 1, 20e-9, 40e-9)}),
-        size: (2, 2, 15e-9, 15e-9, {f: (2, 2, 15e-9, 15e-9)}),
-        g: (1, 1, 15e-9, 15e-9, {f: (1, 1, 15e-9, 15e-9)}),
-    }  # fmt: skip
-    assert stats().to_pstats().stats == expected
-    stats().export_pstats(tmp_path / "calls.pstats")
-    assert pstats.Stats(str(tmp_path / "calls.pstats")).stats == expected  # type: ignore[attr-defined]

@@ -39,20 +39,6 @@ def test_a_pop_without_push_names_its_key() -> None:
         parse_records([[START, pop(7, 5, node_id=2)]])
 
 
-def test_handles_of_different_nodes_are_different_ranges() -> None:
-    remote = [
-        push(1, "a", 2000, node_id=0, is_remote=True),
-        push(1, "b", 3000, node_id=1, is_remote=True),
-        pop(1, 4000, node_id=0, is_remote=True),
-        pop(1, 5000, node_id=1, is_remote=True),
-    ]
-    events = parse_records([[START], remote])
-    assert [(e.name, e.node_id, e.is_remote) for e in events] == [("a", 0, True), ("b", 1, True)]
-    averages = events.key_averages()
-    assert [(a.key, a.node_id) for a in averages] == [("a", 0), ("b", 1)]
-    assert "Node ID" in averages.table()
-
-
 def test_filtered_names_and_their_pops_are_dropped() -> None:
     records = [
         START,
@@ -105,18 +91,6 @@ def test_of_equal_begins_the_longest_comes_first() -> None:
         assert [event.name for event in parse_records(lists)] == ["long", "short", "later"]
 
 
-def test_only_memory_records_have_memory() -> None:
-    more = {"cpu_memory_usage": 8, "cuda_memory_usage": 9}
-    records = [
-        START,
-        push(1, "a", 2000, **more),
-        LegacyRecord("mark", "m", **more),
-        pop(1, 3000, **more),
-    ]  # type: ignore[arg-type]
-    (event,) = parse_records([records], profile_memory=True)
-    assert (event.cpu_memory_usage, event.device_memory_usage) == (0, 0)
-
-
 def test_async_by_flag_or_by_thread() -> None:
     records = [START, push(1, "a", 2000, is_async=True), pop(1, 2500), push(2, "b", 3000, thread_id=1),
                pop(2, 4000, thread_id=2)]  # fmt: skip
@@ -157,23 +131,3 @@ def test_memory_outside_of_ranges_is_at_the_begin_of_everything() -> None:
     )
     assert (event.id, event.thread, event.time_range.start, event.time_range.end) == (0, 0, 0, 0)
     assert (event.name, event.stack, event.is_legacy) == ("[memory]", [], True)
-
-
-def test_a_record_is_nothing_but_what_is_given() -> None:
-    record = LegacyRecord("push")
-    assert (record.name, record.thread_id, record.handle, record.node_id, record.cpu_ns) == (
-        "",
-        0,
-        0,
-        -1,
-        0,
-    )
-    assert (record.is_remote, record.is_async, record.scope, record.flops) == (False, False, 0, 0)
-    assert (record.cpu_memory_usage, record.cuda_memory_usage) == (0, 0)
-    assert (record.device, record.device_us, record.has_cuda) == (-1, None, False)
-    assert (record.sequence_nr, record.fwd_thread_id, record.shapes, record.stack) == (
-        -1,
-        0,
-        [],
-        (),
-    )

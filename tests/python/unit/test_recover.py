@@ -7,9 +7,7 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
-import struct
 import subprocess
 import sys
 import textwrap
@@ -127,42 +125,6 @@ def test_the_limit_of_the_size(file: Path) -> None:
     assert len(fastprof.recover(file, max_bytes=2 * size)) > 0
     with pytest.raises(errors.FormatError):
         fastprof.recover(file, max_bytes=size // 2)
-
-
-def test_stacks_are_there(tmp_path: Path) -> None:
-    killed(tmp_path / "a", 10, "dict(with_stack=True, python_calls=False, record_shapes=True)")
-    table = fastprof.recover(tmp_path / "a")
-    assert recovered(table)["python_stacks"] == 0
-    events = list_of(table)
-    assert len(events) > 100
-    stacks = {tuple(event.stack) for event in events if event.name == "with text"}
-    # One from the loop of the main thread, one from the other thread.
-    assert len(stacks) == 2
-    for stack in stacks:
-        assert [re.sub(r"\(\d+\)", "()", frame) for frame in stack][:1] == ["<string>(): work"]
-
-
-def test_stacks_of_an_earlier_session_are_there(tmp_path: Path) -> None:
-    program = """
-    import os, signal, sys, fastprof
-    def work():
-        with fastprof.record_function("range"):
-            pass
-    with fastprof.profile(with_stack=True, python_calls=False):
-        for path in (None, sys.argv[1]):
-            if path is not None:
-                inner = fastprof.profile(backing_file=path, with_stack=True, python_calls=False)
-                inner.start()
-            for _ in range(2):
-                work()
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "a")]
-    assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
-    table = fastprof.recover(tmp_path / "a")
-    assert recovered(table)["python_stacks"] == 0
-    stacks = [event.stack for event in list_of(table)]
-    assert len(stacks) == 2 and stacks[0] and stacks[0] == stacks[1]
 
 
 def test_no_room_is_reported(tmp_path: Path) -> None:
@@ -284,84 +246,3 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
             write_chrome_trace(table, tmp_path / "trace.json")
             json.loads((tmp_path / "trace.json").read_text())
     assert outcomes["read"] > 10 and outcomes["refused"] > 0, outcomes
-
-
-def offsets_of(heading: str) -> dict[str, int]:
-    """Return field -> offset from the table in docs/backing_file.md that follows this line."""
-    page = (Path(__file__).resolve().parents[3] / "docs" / "backing_file.md").read_text()
-    table = page[page.index(f"\n{heading}") :].split("\n\n")[1]
-    rows = re.findall(r"^\| (\d+) \| [^|]*\| (.*) \|$", table, re.MULTILINE)
-    return {field: int(offset) for offset, field in rows}
-
-
-def test_a_file_is_what_the_page_says(file: Path) -> None:
-    """A reader that knows only the offsets of docs/backing_file.md finds every record."""
-    data = file.read_bytes()
-    table = fastprof.recover(file)
-
-    def number(form: str, at: int) -> int:
-        value: int = struct.unpack_from("<" + form, data, at)[0]
-        return value
-
-    header = offsets_of("Header")
-    assert number("I", header["format: 1"]) == 1
-    at = header["bytes of a segment (2097152), of a chunk (65536)"]
-    segment_bytes, chunk_bytes = number("Q", at), number("Q", at + 8)
-    at = header["pid, parent's pid"]
-    assert (number("q", at), number("q", at + 8)) == (table.pid, os.getpid())
-    offset_ns = number("q", header["Unix time minus CLOCK_MONOTONIC, ns"])
-    assert offset_ns == recovered(table)["unix_offset_ns"]
-    boot = header["boot id, text"]
-    assert data[boot : boot + 40].rstrip(b"\0").decode() == recovered(table)["boot_id"]
-    name = header["name of the process, text"]
-    assert data[name : name + 64].rstrip(b"\0").decode() == table.process_name
-    session = offsets_of("Sessions")
-    asked = session["thread-local; overflow policy; asked for the file"] + 2
-    own = [at for at in range(4096, 4096 + 64 * 192, 192) if data[at + asked]]
-    assert [number("Q", at) for at in own] == [recovered(table)["session"]]
-    assert number("Q", own[0] + 16) == 2**64 - 1
-    bank = number("I", header["index of the valid bank of knots"])
-    assert 2 <= number("Q", 16384 + 16008 * bank) <= 500
-
-    directory, entry, slab, chunk = map(offsets_of, ("Directory", "Entry", "Slab", "Chunk"))
-    names: dict[int, bytes] = {}
-    units: dict[int, int] = {}
-    chunks = []
-    segments = number("Q", header["segments"])
-    assert segments * segment_bytes == len(data)
-    for segment in range(segments):
-        at = segment * segment_bytes + (chunk_bytes if segment == 0 else 0)
-        if data[at : at + 4] == b"1DPF":
-            used = directory["bytes of complete entries, which follow the header"]
-            end = at + 64 + number("Q", at + used)
-            at += 64
-            while at < end:
-                kind = number("H", at + 4)
-                place = next(entry[field] for field in entry if field.startswith("address"))
-                address = number("Q", at + place)
-                if kind == 1:
-                    args = data[at + 24 + 6]
-                    units[address] = data[at + 24 + 7]
-                    text = at + 24 + 24 + args
-                    names[address] = data[text + 4 : text + 4 + number("I", text)]
-                at += number("I", at)
-        elif data[at : at + 4] == b"1SPF":
-            for i in range(31):
-                header_at = at + chunk_bytes * (i + 1)
-                place = number("I", header_at + chunk["0 free, 1 being written, 2 full"])
-                if data[header_at : header_at + 4] == b"1CPF" and place in (1, 2):
-                    label = at + slab[next(field for field in slab if field.startswith("for each"))]
-                    chunks.append((header_at, label + 96 * i))
-    rows = 0
-    tids = {track.tid for track in table.tracks.rows}
-    for at, label in chunks:
-        assert number("I", label) == number("I", at + chunk["track id"])
-        assert number("I", at + chunk["kernel's id of the thread"]) in tids
-        opened = number("Q", at + chunk["ticks when it was handed out; when it was closed"])
-        slot = at + 128
-        while slot + 24 <= at + chunk_bytes and number("Q", slot) >= opened:
-            site, tag = number("Q", slot + 16) & ~15, number("Q", slot + 16) & 15
-            assert tag == 0 and names[site]
-            rows += 1
-            slot += 24 * (1 + units[site])
-    assert rows == len(table)

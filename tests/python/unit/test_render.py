@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
-from fastprof.model.table import CodedColumn, EventFlag, EventTable, Site
-from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
-from fastprof.views.frame import EventFrame
+from fastprof.model.table import EventFlag, EventTable, Site
+from fastprof.views import EventList, FunctionEvent
 from fastprof.views.measures import EventViewError, device_metric_name
 from fastprof.views.render import SORT_KEYS, sorted_rows
 
@@ -80,24 +77,6 @@ def test_flops_and_source_stand_under_their_own_headers() -> None:
     assert lines[5].strip() == ""  # a blank row after each stack
 
 
-def test_stack_lines_can_be_limited() -> None:
-    events = EventList([event("a", 0, 10, stack=[f"f{i}" for i in range(5)])])
-    for limit, lines in ((None, 5), (3, 3), (1, 1)):
-        text = events.table(max_stack_lines=limit)
-        assert sum(f"f{i}" in text for i in range(5)) == lines
-
-
-def test_unknown_values_do_not_stop_the_table() -> None:
-    """Rows without stack, shapes and flops can stand beside rows that have them."""
-    events = EventList(
-        [event("a", 0, 10), event("b", 20, 30, flops=2, stack=["f"], input_shapes=[[1]])],
-        with_flops=True,
-    )
-    lines = events.table().splitlines()
-    assert cells(lines[3])[-1].strip() == "--"
-    assert "None" in lines[3]
-
-
 def test_shares_of_a_zero_total_are_nan() -> None:
     parent, child = event("p", 0, 0), event("c", 0, 5)
     parent.append_cpu_child(child)
@@ -118,13 +97,6 @@ def test_device_time_needs_a_device_on_some_event() -> None:
     averages[1].use_device = None
     with pytest.raises(errors.StateError, match="use_device"):
         averages.table()
-
-
-def test_the_table_writes_nothing_to_its_rows() -> None:
-    events = EventList([event("a", 0, 10, flops=None)], with_flops=True)
-    before = dict(events[0].__dict__)
-    assert "Total" not in events.table().splitlines()[1].replace("CPU total", "")
-    assert events[0].__dict__ == before
 
 
 def test_rows_and_top_level_events() -> None:
@@ -194,24 +166,6 @@ def test_names_are_cut_at_the_width_of_their_column() -> None:
     assert column_of(events.table(max_name_column_width=100), "Name")[4] == ("n" * 30).rjust(34)
 
 
-def test_shapes_and_sources_are_cut_at_the_width_of_their_column() -> None:
-    shapes = [[1] * length for length in (2, 6, 7)]  # as texts of 6, 18 and 21 characters
-    stacks = [["f" * length] for length in (3, 18, 25)]
-    events = EventList(
-        [event("a", i, i + 1, id=i, input_shapes=shapes[i], stack=stacks[i]) for i in range(3)]
-    )
-    text = events.table(max_shapes_column_width=18, max_src_column_width=18)
-    assert [cell for cell in column_of(text, "Input Shapes") if cell.strip()] == [
-        str(shapes[0]).rjust(18), str(shapes[1]), str(shapes[2])[:18],
-    ]  # fmt: skip
-    assert [cell for cell in column_of(text, "Source Location") if cell.strip()] == [
-        "fff".ljust(18), "f" * 18, "..." + "f" * 15,
-    ]  # fmt: skip
-    wide = events.table(max_shapes_column_width=None, max_src_column_width=None)
-    assert column_of(wide, "Input Shapes")[-2] == str(shapes[2]).rjust(25)
-    assert column_of(wide, "Source Location")[-2] == ("f" * 25).ljust(29)
-
-
 def wide_list() -> EventList:
     return EventList(
         [
@@ -237,48 +191,6 @@ def test_columns_that_do_not_fit_are_named_below() -> None:
     assert "CPU total" not in narrow.splitlines()[-1].partition(": ")[2].split(", ")
 
 
-def test_shapes_are_cut_before_columns_go() -> None:
-    text = wide_list().table(max_width=120)
-    assert "Left out" not in text
-    assert "\n" + "a" * 12 + "..." + "a" * 12 + "  " in text and "  [[1, 2, 3], ...1, 2, 3]" in text
-
-
-def test_one_shape_for_all_rows() -> None:
-    table = EventTable(
-        {"start_ns": [0, 5], "end_ns": [3, 9], "site": [0, 0]},
-        sites=[Site("a")],
-        coded={"input_shapes": CodedColumn(np.broadcast_to(np.int32(0), (2,)), ([[7, 7]],))},
-    )
-    assert EventList.from_table(table).table().count("[[7, 7]]") == 2
-
-
-def test_numbers_are_never_cut() -> None:
-    events = EventList([event("a" * 30, 0, 10), event("b" * 30, 20, 123456)])
-    whole = events.table().split()
-    for width in (1, 40, 80):
-        for cell in events.table(max_width=width).splitlines():
-            numbers = [word for word in cell.split() if word[0].isdigit()]
-            assert all(number in whole for number in numbers)
-            assert all("..." not in word or "a" in word or "b" in word for word in cell.split())
-
-
-def test_sources_keep_their_end_in_a_table_that_is_made_to_fit() -> None:
-    frames = [f"{'folder/' * 6}file{i}.py(1): f{i}" for i in range(3)]
-    events = EventList([event("a" * 50, 0, 10, stack=frames), event("b", 20, 30)])
-    whole = events.table(max_src_column_width=75)
-    assert all(frame in whole for frame in frames)
-    text = events.table(max_src_column_width=75, max_width=140)
-    assert "Left out" not in text
-    lines = text.splitlines()
-    rulers = [i for i, line in enumerate(lines) if line.startswith("---")]
-    width = len(lines[rulers[0]].split()[-1])  # the source location is the last column
-    body = [line.rstrip() for line in lines[rulers[1] + 1 : rulers[2]]]
-    assert 20 < width < len(frames[0])
-    assert [line[-width:] for line in body if ".py" in line] == [
-        "..." + frame[3 - width :] for frame in frames
-    ]
-
-
 def test_the_device_total_counts_each_activity_once() -> None:
     """Device events count with their own time; of CPU events, only those of the legacy profiler count."""
 
@@ -295,123 +207,6 @@ def test_the_device_total_counts_each_activity_once() -> None:
     assert total(op(False), kernel) == "7.000us"
     assert total(op(True), kernel) == "10.000us"
     assert total(op(True), op(False)) == "3.000us"
-
-
-def test_a_table_fits_into_exactly_its_width() -> None:
-    def lines(max_width: int | None = None) -> list[str]:
-        return [line.rstrip() for line in wide_list().table(max_width=max_width).splitlines()]
-
-    width = max(map(len, lines()))
-    assert lines(width) == lines()
-    assert lines(width - 1) != lines()
-
-
-def test_times_of_columns_are_in_us() -> None:
-    """A table has ns; what is shown is in us, or in the unit that is asked for."""
-    table = EventTable({"start_ns": [0], "end_ns": [1_500_000], "site": [0]}, sites=[Site("a")])
-    events = EventList.from_table(table)
-    assert column_of(events.table(), "CPU total") == ["     1.500ms"]
-    assert "1500.000us" in events.table(time_unit="us") and "0.002s" in events.table(time_unit="s")
-
-
-@pytest.mark.parametrize(
-    ("key", "header"),
-    [("cpu_time_total", "CPU total"), ("self_cpu_time_total", "Self CPU"), ("self_cpu_memory_usage", "Self CPU Mem")],
-)  # fmt: skip
-def test_the_column_that_rows_are_sorted_by_stays_longest(key: str, header: str) -> None:
-    lines = wide_list().table(max_width=50, sort_by=key).splitlines()
-    left_out = lines[-1].removeprefix("Not shown: ").split(", ")
-    assert header not in left_out and len(left_out) >= 5
-
-
-def words_of(text: str, line: int) -> list[str]:
-    """Return the cells of a line of a table; headers may be wider than their columns, as in PyTorch."""
-    return re.split(" {2,}", text.splitlines()[line].strip())
-
-
-TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-
-
-@pytest.mark.parametrize(
-    ("event_fields", "list_options", "expected"),
-    [
-        ({}, {}, [*TIMES, "# of Calls"]),
-        ({"cpu_memory_usage": 8}, {}, [*TIMES, "# of Calls"]),
-        ({}, {"profile_memory": True}, [*TIMES, "CPU Mem", "Self CPU Mem", "# of Calls"]),
-        (
-            {"device_memory_usage": 8, "use_device": "cuda"},
-            {"profile_memory": True, "use_device": "cuda"},
-            [*TIMES, "CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem", "# of Calls"],
-        ),
-        (
-            {"device_memory_usage": -8, "use_device": "cuda"},
-            {"profile_memory": True, "use_device": "cuda"},
-            [*TIMES, "CPU Mem", "Self CPU Mem", "# of Calls"],
-        ),
-        ({"node_id": 0}, {}, [*TIMES, "# of Calls", "Node ID"]),
-        ({"node_id": -1}, {}, [*TIMES, "# of Calls"]),
-        ({"input_shapes": [[1]]}, {}, [*TIMES, "# of Calls", "Input Shapes"]),
-        ({"input_shapes": []}, {}, [*TIMES, "# of Calls"]),
-        ({"overload_name": "out"}, {}, ["Overload Name", *TIMES, "# of Calls"]),
-        ({"overload_name": ""}, {}, [*TIMES, "# of Calls"]),
-        ({"stack": []}, {}, [*TIMES, "# of Calls"]),
-        ({"flops": 5}, {}, [*TIMES, "# of Calls"]),
-        ({"flops": 5}, {"with_flops": True}, [*TIMES, "# of Calls", "Total FLOPs"]),
-    ],
-)
-def test_columns_by_what_is_known(
-    event_fields: dict[str, Any], list_options: dict[str, Any], expected: list[str]
-) -> None:
-    events = EventList([event("a", 0, 10, **event_fields)], **list_options)
-    assert words_of(events.table(), 1) == ["Name", *expected]
-
-
-def test_every_column_of_a_device() -> None:
-    op = event(
-        "op",
-        0,
-        1000,
-        use_device="cuda",
-        cpu_memory_usage=2048,
-        device_memory_usage=3 << 20,
-        node_id=4,
-    )
-    op.append_kernel("k", 0, 300.0)
-    kernel = event("k", 100, 400, device_type=DeviceType.CUDA, use_device="cuda")
-    events = EventList([op, kernel], use_device="cuda", profile_memory=True)
-    text = events.table()
-    columns = zip(*(words_of(text, line) for line in (1, 3, 4)), strict=True)
-    assert {header: [first, second] for header, first, second in columns} == {
-        "Name": ["op", "k"],
-        "Self CPU %": ["100.00%", "0.00%"],
-        "Self CPU": ["1.000ms", "0.000us"],
-        "CPU total %": ["100.00%", "0.00%"],
-        "CPU total": ["1.000ms", "0.000us"],
-        "CPU time avg": ["1.000ms", "0.000us"],
-        "Self CUDA": ["300.000us", "300.000us"],
-        "Self CUDA %": ["100.00%", "100.00%"],
-        "CUDA total": ["300.000us", "300.000us"],
-        "CUDA time avg": ["300.000us", "300.000us"],
-        "CPU Mem": ["2.00 KB", "0 B"],
-        "Self CPU Mem": ["2.00 KB", "0 B"],
-        "CUDA Mem": ["3.00 MB", "0 B"],
-        "Self CUDA Mem": ["3.00 MB", "0 B"],
-        "# of Calls": ["1", "1"],
-        "Node ID": ["4", "-1"],
-    }
-    assert text.splitlines()[-2:] == [
-        "Self CPU time total: 1.000ms", "Self CUDA time total: 300.000us",
-    ]  # fmt: skip
-
-
-def test_averages_are_by_call_and_async_shares_are_0() -> None:
-    events = EventList([event("a", 0, 10), event("a", 20, 50), event("b", 0, 40, is_async=True)])
-    text = events.key_averages().table()
-    rows = [
-        [c.strip() for c in column_of(text, header)]
-        for header in ("Name", "CPU time avg", "CPU total %")
-    ]
-    assert rows == [["a", "b"], ["20.000us", "40.000us"], ["100.00%", "0"]]
 
 
 @pytest.mark.parametrize("device", ["device", "cuda", "xpu", "privateuse1"])
@@ -435,23 +230,6 @@ def test_sort_keys_are_listed_once() -> None:
     assert not any(key.startswith("cpu") and "xpu" in key for key in SORT_KEYS)
 
 
-def test_derived_values_of_events() -> None:
-    average = EventList([event("a", 0, 4, flops=8), event("a", 10, 16, flops=2)]).key_averages()[0]
-    assert (average.cpu_time, average.cpu_time_str, average.cpu_time_total_str) == (
-        5.0,
-        "5.000us",
-        "10.000us",
-    )
-    assert average.flops_per_s == pytest.approx(1e6)
-    average.flops = 0
-    assert average.flops_per_s == 0.0
-    tiny = event("a", 0, 0.5, flops=3)
-    assert tiny.flops_per_s == pytest.approx(6e6)
-    assert event("a", 5, 5, flops=3).flops_per_s == event("a", 5, 4, flops=3).flops_per_s == 0.0
-    average.count = 0
-    assert average.cpu_time == average.device_time == 0.0
-
-
 def test_only_devices_with_activities_have_device_time() -> None:
     known = "CUDA, HIP, HPU, MPS, MTIA, Metal, PrivateUse1, XPU"
     for kind in DeviceType:
@@ -467,38 +245,3 @@ def test_only_devices_with_activities_have_device_time() -> None:
                 assert str(failed.value) == (
                     f"events of DeviceType.{kind.name} have no device time; those of {known} do"
                 )
-
-
-def test_totals_of_averages_and_their_text() -> None:
-    first, second = event("a", 0, 10, flops=None), event("a", 20, 50, flops=6)
-    average = FunctionEventAvg()
-    for each, flops in ((first, 0), (second, 6), (first, 6), (second, 12)):
-        average += each
-        assert average.flops == flops
-    assert (average.count, average.cpu_time_total, average.cpu_time) == (4, 80.0, 20.0)
-    assert repr(average) == (
-        "<FunctionEventAvg key=a self_cpu_time=80.000us cpu_time=20.000us  self_cuda_time=0.000us "
-        "cuda_time=0.000us input_shapes=None cpu_memory_usage=0 cuda_memory_usage=0>"
-    )
-    average.use_device = "xpu"
-    assert "self_xpu_time=0.000us xpu_time=0.000us" in repr(average)
-    for other, text in (
-        (3, "cannot add a int to an average"),
-        (event("b", 0, 1), "cannot add 'b' to the average of 'a'"),
-    ):
-        with pytest.raises(EventViewError, match=text):
-            average.add(other)
-
-
-def test_flops_per_second_of_rows_without_time_are_zero() -> None:
-    events = EventList([event("a", 0, 1000, flops=2_000_000), event("b", 5, 5, flops=3)])
-    assert EventFrame.from_events(events).flops_per_s().tolist() == [2e9, 0.0]
-
-
-def test_a_child_of_the_first_row_is_not_at_the_top() -> None:
-    table = EventTable(
-        {"start_ns": [0, 10], "end_ns": [90, 20], "parent": [-1, 0], "site": [0, 1]},
-        sites=[Site("outer"), Site("inner")],
-    )
-    text = EventList.from_table(table).table(top_level_events_only=True)
-    assert "outer" in text and "inner" not in text

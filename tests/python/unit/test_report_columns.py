@@ -11,28 +11,9 @@ from report_tables import made, written
 from trace_tables import T0
 
 import fastprof
-from fastprof import record_function
 from fastprof.model.columns import CodedColumn
-from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable
+from fastprof.model.table import EventFlag, EventTable, KernelTable
 from fastprof.views import EventList
-
-
-def test_kinds_that_are_not_rows_have_no_row(tmp_path: Path) -> None:
-    kinds = [EventKind.RANGE, EventKind.MARK]
-    table = made([(0, 10, 0, 0), (5, 5, 1, 1)], columns={"kind": kinds})
-    data = written(table, tmp_path)
-    assert data.names() == ["a"]
-    assert [lane["count"] for lane in data.head["lanes"]] == [1, 0]
-    assert data.block("marks")["lane"].tolist() == [1]
-
-
-def test_flops_and_forward_threads_of_rows(tmp_path: Path) -> None:
-    rows = [(0, 10, 0, 0), (20, 30, 1, 0)]
-    given = {"flops": [6.0, np.nan], "fwd_thread": [-1, 3]}
-    numbers = written(made(rows, columns=given), tmp_path).block("numbers")
-    assert numbers["flops"].tolist() == [6.0, 0.0] and numbers["fwd_thread"].tolist() == [-1, 3]
-    without = written(made(rows), tmp_path).block("numbers")
-    assert "flops" not in without and "fwd_thread" not in without
 
 
 def test_flags_of_rows(tmp_path: Path) -> None:
@@ -69,11 +50,6 @@ def test_arrows_from_forward_to_backward(tmp_path: Path) -> None:
     assert (flows["from_time"].tolist(), flows["to_time"].tolist()) == ([0], [20])
 
 
-def test_what_could_not_be_recorded_is_in_the_page(tmp_path: Path) -> None:
-    data = written(made([(0, 10, 0, 0)]), tmp_path, missing={"with_stack": "no frames"})
-    assert data.head["missing"] == {"with_stack": "no frames"}
-
-
 def test_arrows_of_the_flow_columns(tmp_path: Path) -> None:
     columns = {"flow_id": [5, 0, 5, 9], "flow_start": [True, True, False, False]}
     table = made([(0, 10, 0, 0), (20, 30, 1, 0), (40, 50, 2, 1), (60, 70, 3, 0)], columns=columns)
@@ -81,30 +57,6 @@ def test_arrows_of_the_flow_columns(tmp_path: Path) -> None:
     assert data.head["flows"] == 1  # 9 has no begin, 0 is no arrow
     flows, names = data.block("flows"), data.names()
     assert [names[flows[end][0] - 1] for end in ("from_row", "to_row")] == ["a", "c"]
-
-
-def test_facts_of_the_process_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    from types import SimpleNamespace
-
-    from fastprof.report import facts
-
-    monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "3"])
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="9.8.7"))  # type: ignore[arg-type]
-    found = facts.machine_facts()
-    assert list(found) == [
-        "machine",
-        "processor",
-        "system",
-        "Python",
-        "torch",
-        "command",
-        "fastprof",
-    ]
-    assert (found["command"], found["torch"]) == ("train.py --epochs 3", "9.8.7")
-    assert found["fastprof"] == fastprof.__version__ and found["processor"].endswith(" CPUs")
-    monkeypatch.delitem(sys.modules, "torch")
-    assert "torch" not in facts.machine_facts()
 
 
 def test_processes_of_the_page(tmp_path: Path) -> None:
@@ -124,20 +76,6 @@ def test_a_list_of_objects_has_a_report(tmp_path: Path) -> None:
     assert data.names() == ["a", "b"]
 
 
-@pytest.mark.parametrize(("most", "left_out"), [(20, 0), (21, 0), (19, 1)])
-def test_how_many_values_are_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, left_out: int
-) -> None:
-    monkeypatch.setattr("fastprof.report.details.MAX_DECODED", most)
-    with fastprof.profile() as prof:
-        for i in range(20):
-            with record_function("x", number=i):
-                pass
-    data = written(prof.events(), tmp_path)
-    assert int((data.block("values")["kwinputs"] > 0).sum()) == 20 - left_out
-    assert any("arguments of 1 rows" in note for note in data.head["notes"]) == bool(left_out)
-
-
 def test_values_that_take_too_much_room_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,38 +88,6 @@ def test_values_that_take_too_much_room_are_left_out(
     assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
     note = "input shapes of 3 rows are not in this report; those of 2 rows are"
     assert note in data.head["notes"]
-
-
-def test_marks_of_several_lanes(tmp_path: Path) -> None:
-    """By lane, then by time, which decreases from one lane to the next."""
-    kinds = {"kind": [int(EventKind.RANGE)] * 2 + [int(EventKind.MARK)] * 3}
-    rows = [(0, 100, 0, 0), (0, 100, 0, 1), (90, 90, 1, 0), (5, 5, 2, 1), (50, 50, 3, 0)]
-    data = written(EventList.from_table(made(rows, columns=kinds)), tmp_path)
-    marks = data.block("marks")
-    assert marks["time"].tolist() == [50, 90, 5]
-    assert marks["lane"].tolist() == sorted(marks["lane"].tolist())
-    assert marks["row"].tolist() == [0, 0, 0]  # the table does not say what encloses them
-    parents = {**kinds, "parent": [-1, -1, 0, 1, 0]}
-    rows[1] = (0, 100, 1, 1)
-    data = written(EventList.from_table(made(rows, columns=parents)), tmp_path, name="p.html")
-    names, around = data.names(), data.block("marks")["row"].tolist()
-    assert [names[row - 1] for row in around] == ["a", "a", "b"]
-
-
-def test_a_table_of_ranges_alone_has_no_marks(tmp_path: Path) -> None:
-    data = written(EventList.from_table(made([(0, 10, 0, 0)])), tmp_path)
-    assert data.head["marks"] == 0 and data.head["flows"] == 0 and data.head["counters"] == []
-
-
-def test_empty_values_are_not_in_the_page(tmp_path: Path) -> None:
-    """A row without a value and one with an empty value are the same; those behind them are there."""
-    shapes = CodedColumn.encode([[], [[1]], None, [[2]], [[1]]])
-    rows = [(10 * i, 10 * i + 5, 0, 0) for i in range(5)]
-    data = written(made(rows).with_columns(coded={"input_shapes": shapes}), tmp_path)
-    (column,) = data.text("values")["columns"]
-    assert column["values"] == ["[[1]]", "[[2]]"]
-    assert data.block("values")["input_shapes"].tolist() == [0, 1, 0, 2, 1]
-    assert not any("not in this report" in note for note in data.head["notes"])
 
 
 def test_memory_and_device_times_of_rows(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +50,6 @@ def test_integers_come_back(values: list[int], delta: bool) -> None:
     columns = reader.block("x")
     assert columns["v"].tolist() == values
     assert columns["f"].tolist() == (np.array(values, np.float64) / 3).tolist()
-
-
-def test_random_planes_are_stored_and_repetition_is_not() -> None:
-    rng = np.random.default_rng(0)
-    with Packer() as pack:
-        pack.block("x").integers("random", rng.integers(0, 256, 200_000))
-        pack.block("x").integers("loop", np.tile(rng.permutation(256), 800))
-        directory, _ = pack.finish()["x"]
-    assert directory[0]["planes"] == [[0, 200_000]]
-    codec, size = directory[1]["planes"][0]
-    assert codec == 1 and size < 10_000
 
 
 def test_the_rows_are_those_of_the_list(tmp_path: Path) -> None:
@@ -188,41 +176,6 @@ def test_a_profile_without_events(tmp_path: Path) -> None:
     assert (tmp_path / "empty.html").stat().st_size < 300_000
 
 
-def test_what_stands_out_and_what_failed_is_in_the_head(tmp_path: Path) -> None:
-    with fastprof.profile(
-        profile_memory=True, schedule=fastprof.schedule(wait=0, warmup=1, active=9)
-    ) as prof:
-        prof.step()
-        for _ in range(4):
-            with fastprof.record_function("load data"):
-                fastprof.report_memory_usage(16, 100)
-                time.sleep(0.02)
-            fastprof.report_memory_usage(16, -100)
-            prof.step()
-        with fastprof.record_function("too much"):
-            fastprof.report_out_of_memory(1 << 40)
-    prof.export_html(tmp_path / "r.html")
-    head = read_report(tmp_path / "r.html").head
-    text = head["strings"]
-    (text_of_wait, rows), *_ = head["findings"]["lines"]
-    assert text_of_wait.startswith("waiting for data: ")
-    assert 1 <= len(rows) <= 5
-    assert head["findings"]["first"].startswith("Load data ahead")
-    ((device, ranges, frame, size, at),) = head["failures"]
-    assert (text[device], text[ranges].split(" > ")[-1], text[frame]) == ("cpu:0", "too much", "")
-    assert (size, at > 0) == (1 << 40, True)
-    (memory,) = head["memory"]
-    sums = memory["sums"]
-    assert (sums["allocated"], sums["freed"], sums["in_use_at_end"]) == (400, 400, 0)
-    assert sums["difference"] == sums["lost_frees"] == 0
-    assert [t[2] for t in memory["temporaries"]] == [100] * 4
-    with fastprof.profile() as quiet, fastprof.record_function("work"):
-        pass
-    quiet.export_html(tmp_path / "q.html")
-    head = read_report(tmp_path / "q.html").head
-    assert (head["findings"], head["failures"]) == ({}, [])
-
-
 def test_counters_memory_and_flows(tmp_path: Path) -> None:
     with fastprof.profile(profile_memory=True) as prof:
         with record_function("allocating"):
@@ -248,33 +201,6 @@ def test_counters_memory_and_flows(tmp_path: Path) -> None:
     assert flows["from_time"][0] < flows["to_time"][0]
     usage = data.block("numbers")["cpu_memory_usage"]
     assert usage[names.index("allocating")] == 64
-
-
-def test_details_of_rows(tmp_path: Path) -> None:
-    with fastprof.profile(record_shapes=True, with_stack=True) as prof:
-        with record_function("linear", shapes=[[2, 3], [3, 4]]):
-            pass
-        with record_function("epoch", number=3, text='quotes " and </script>'):
-            pass
-    data = written(prof.events(), tmp_path)
-    values = data.text("values")
-    codes = data.block("values")
-    names = data.names()
-    found = {
-        (names[row], column["label"]): column["values"][code - 1]
-        for column in values["columns"]
-        for row, code in enumerate(codes[column["name"]].tolist())
-        if code
-    }
-    assert found["linear", "input shapes"] == "[[2, 3], [3, 4]]"
-    assert (
-        "</script>" in found["epoch", "arguments"] and '"number": 3' in found["epoch", "arguments"]
-    )
-    stacks = data.block("stacks")["stack"]
-    frames = values["stacks"][stacks[names.index("epoch")] - 1]
-    assert "test_details_of_rows" in data.head["strings"][frames[0]]
-    assert __file__ in data.text("sources")
-    assert written(prof.events(), tmp_path, sources=False).text("sources") is None
 
 
 def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,16 +329,3 @@ def test_a_running_profile_has_no_report(tmp_path: Path) -> None:
     prof.export_html(tmp_path / "r.html")
     data = read_report(tmp_path / "r.html")
     assert data.head["facts"]["fastprof"] == fastprof.__version__
-
-
-def test_bytes_an_event(tmp_path: Path) -> None:
-    """Lengths and distances as of a program: most between 100 ns and 100 us."""
-    rng = np.random.default_rng(0)
-    size = 200_000
-    gaps = np.exp(rng.uniform(np.log(100), np.log(100_000), size)).astype(np.int64)
-    start = np.cumsum(gaps)
-    rows = np.stack([start, start + gaps // 2, rng.integers(0, 4, size), np.zeros(size, int)], 1)
-    export_html(made([tuple(r) for r in rows.tolist()]), tmp_path / "r.html")
-    export_html(made([(0, 1, 0, 0)]), tmp_path / "one.html")
-    added = (tmp_path / "r.html").stat().st_size - (tmp_path / "one.html").stat().st_size
-    assert added / size <= 12

@@ -5,17 +5,13 @@ from __future__ import annotations
 
 import linecache
 import os
-import types
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fastprof.base.device_type import device_type_name
-from fastprof.model.table import EventTable, Site
-from fastprof.report import details, sources
+from fastprof.report import sources
 from fastprof.report.sources import source_texts
-from fastprof.report.texts import Strings, bounded, json_value
+from fastprof.report.texts import Strings, bounded
 
 
 def test_texts_are_bounded() -> None:
@@ -29,25 +25,6 @@ def test_texts_are_bounded() -> None:
     strings = Strings()
     assert [strings.number(text) for text in ("a", 5, "a", "5", None)] == [0, 1, 0, 1, 2]
     assert strings.texts() == ["a", "5", "None"]
-
-
-def test_values_for_people() -> None:
-    ring: list[Any] = []
-    ring.append(ring)
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert json_value({"a": [1, "\u00fc", None]}) == '{"a": [1, "\u00fc", null]}'
-    assert json_value({"a": {1}}) == '{"a": "{1}"}'
-    assert json_value(ring) == "[[...]]"
-    assert json_value({(1, 2): 3}) == "{(1, 2): 3}"
-    assert json_value("x" * 5000).endswith("\u2026 (1,002 more characters)")
-
-
-def test_devices_that_are_not_known_have_their_number() -> None:
-    assert [device_type_name(number) for number in (0, 1, 20, 21, 99)] == [
-        "cpu", "cuda", "privateuse1", "device21", "device99",
-    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -93,18 +70,3 @@ def test_cells_of_notebooks_are_sources(limits: None, monkeypatch: pytest.Monkey
     of_file = cell("<of a file>", 5, time=1.0)
     monkeypatch.setitem(linecache.cache, "<lazy>", (lambda: "x",))
     assert source_texts([of_file, "<lazy>", "<unknown>"]) == ({}, [])
-
-
-def test_arguments_of_too_many_marks_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = EventTable(
-        {"start_ns": [0, 5, 6], "end_ns": [9, 5, 6], "site": [0, 1, 1], "kind": [0, 2, 2]},
-        sites=[Site("a"), Site("here", kind=2)],
-    )  # fmt: skip
-    rows: Any = types.SimpleNamespace(table=table)
-    notes: list[str] = []
-    monkeypatch.setattr(details, "MAX_DECODED", 2)
-    details.add_mark_arguments(rows, notes)
-    assert notes == []
-    monkeypatch.setattr(details, "MAX_DECODED", 1)
-    assert details.add_mark_arguments(rows, notes) == {}
-    assert notes == ["arguments of 2 marks are not in this report"]

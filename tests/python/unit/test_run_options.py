@@ -198,10 +198,6 @@ def test_names_of_the_range_and_the_trace(call: ProgramCall, label: str, stem: s
     assert (call.label, call.file_stem) == (label, stem)
 
 
-def test_the_trace_of_a_folder_has_the_folders_name(tmp_path: Path) -> None:
-    assert ProgramCall("script", ".", ()).file_stem == tmp_path.name
-
-
 @pytest.mark.parametrize(
     ("words", "own", "call"),
     [
@@ -234,20 +230,3 @@ def test_only_run_has_a_program() -> None:
     parser = cli.make_parser("fastprof")
     for words in (["report", "s.py"], ["--includes"], []):
         assert cli.split_program(parser, words) == (words, None)
-
-
-CALLS = "\n".join([*(f"def f{i}(): pass" for i in range(9)), *(f"f{i}()" for i in range(9))])
-
-
-@pytest.mark.parametrize(("limit", "shown"), [("0", 0), ("1", 1), ("4", 4), ("-1", 9)])
-def test_the_table_of_calls_has_as_many_rows_as_asked_for(
-    capsys: Capsys, limit: str, shown: int
-) -> None:
-    assert cli.main(["run", "--calls", "--no-trace", "--row-limit", limit, "-c", CALLS]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["calls", "own"])
-    functions = [line for line in lines[head + 1 :] if line[:15].strip().isdigit()]
-    if limit == "-1":  # and what runs the program
-        assert sum("(f" in line for line in functions) == shown
-    else:
-        assert len(functions) == shown

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import pytest
 import fastprof
 from fastprof import errors
 from fastprof.cli import outcome, run
-from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
+from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -132,25 +130,6 @@ def check_handlers_of_ctrl_c() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_errors_have_the_number_of_their_cause() -> None:
-    for path, number in ((".", errno.EISDIR), ("absent/t.json", errno.ENOENT)):
-        with pytest.raises(errors.IoError) as raised:
-            check_output(path)
-        assert raised.value.errno == number
-
-
-def test_each_format_is_written_by_its_export(tmp_path: Path) -> None:
-    with fastprof.profile() as profile, fastprof.record_function("kept"):
-        pass
-    for kind, suffix in (("chrome", "json"), ("perfetto", "pftrace"), ("native", "fastprof")):
-        path = str(tmp_path / f"t.{suffix}")
-        assert keep(profile, path, kind, str(tmp_path)) == (path, kind, 0)
-        assert names(Path(path)) == ["kept"]
-    path = str(tmp_path / "t.folded")
-    assert keep(profile, path, "folded", str(tmp_path)) == (path, "folded", 0)
-    assert "kept" in Path(path).read_text()
-
-
 def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
     def name() -> str | None:
         return outcome._free_name(str(tmp_path), str(tmp_path / "t.json"), "chrome", "chrome")
@@ -166,16 +145,6 @@ def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
     elsewhere = outcome._free_name(str(tmp_path), "/elsewhere/t.kept.json", "chrome", "chrome")
     assert elsewhere == str(tmp_path / "t.kept.kept1.json")
     assert outcome._free_name(str(tmp_path / "absent"), "/t.json", "chrome", "chrome") is None
-
-
-def test_messages_go_to_standard_error_if_there_is_one(
-    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    print_message("told")
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "told\n")
-    monkeypatch.setattr(sys, "stderr", None)
-    print_message("nobody is there")
 
 
 # ---- what fastprof run prints ----------------------------------------------------------------------

@@ -6,11 +6,8 @@ Bounds are five standard errors: a right program fails once in 10^6 runs.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,19 +129,3 @@ def test_a_leak_of_a_block_a_step_is_one_line(mode: bool | str) -> None:
     assert growth.text() in report.text()
     assert growth.text() in explain(prof).text()
     assert growth.text() in [line for line, _ in explain(prof, breakdown=False).findings()]
-
-
-def test_the_command_points_to_python_memory(tmp_path: Path) -> None:
-    program = "x = [bytearray(100_000) for _ in range(50)]"
-    for option, hint in (("--memory", True), ("--python-memory", False)):
-        done = subprocess.run(
-            [sys.executable, "-m", "fastprof", "run", option, "-o", "t.fastprof", "-c", program],
-            capture_output=True, text=True, timeout=120, cwd=tmp_path,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert ("use --python-memory" in done.stderr) == hint
-    table = fastprof.load(tmp_path / "t.fastprof")
-    (device,) = memory_report(table, OF_BYTEARRAY).devices
-    assert device.device == SAMPLED
-    assert device.sums.in_use_at_end + device.sums.freed == device.sums.allocated
-    assert abs(device.peak_bytes - 5_000_000) < 5 * device.peak_error + 300_000

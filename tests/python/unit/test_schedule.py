@@ -169,14 +169,3 @@ def test_what_is_recorded_and_handed_over(actions: tuple[ProfilerAction, ...]) -
             warned.append("Incorrect schedule: RECORD followed by WARMUP")
             recorded = []
     assert traces_of(list(actions)) == (expected, warned)
-
-
-def test_memory_is_faulted_in_by_warm_up_steps_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastprof.profiler.recording import Recording
-
-    warmed: list[Recording] = []
-    monkeypatch.setattr(Recording, "warm_up", lambda recording: warmed.append(recording))
-    traces_of([NONE, RECORD, SAVE])
-    assert warmed == []
-    traces_of([WARMUP, WARMUP, SAVE])
-    assert len(warmed) == 1

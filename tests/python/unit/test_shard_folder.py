@@ -16,8 +16,6 @@ import pytest
 
 import fastprof
 from fastprof import errors
-from fastprof.record import shard_folder
-from fastprof.record.own_descriptor import OwnDescriptor
 from fastprof.record.shard_folder import ShardFolder, process_start
 
 
@@ -56,23 +54,6 @@ def test_a_folder_that_is_gone_asks_for_nothing(tmp_path: Path) -> None:
     gone.remove()
 
 
-def test_each_program_of_a_process_has_a_shard(folder: ShardFolder) -> None:
-    paths = []
-    for _ in range(3):
-        paths.append(folder.new_shard())
-        Path(paths[-1]).touch()
-    assert len(set(paths)) == 3
-    start = process_start(os.getpid())
-    assert all(os.path.basename(path).startswith(f"{os.getpid()}-{start}") for path in paths)
-    assert folder.shards() == sorted(paths)
-
-
-def test_notes_are_lines(folder: ShardFolder) -> None:
-    folder.note("first\nline")
-    folder.note("second \udc80")
-    assert list(folder.notes()) == [(os.getpid(), "first line"), (os.getpid(), "second ?")]
-
-
 def test_compacting_keeps_every_byte_of_ended_processes(folder: ShardFolder) -> None:
     data = b"x" * 5000 + bytes(100_000) + b"y" + bytes(50_000)
     ended, running = Path(folder.path, "1-0.shard"), Path(folder.new_shard())
@@ -84,23 +65,6 @@ def test_compacting_keeps_every_byte_of_ended_processes(folder: ShardFolder) -> 
     assert ended.stat().st_blocks < before[ended].st_blocks
     assert running.stat().st_ino == before[running].st_ino
     assert len(folder.shards()) == 2
-
-
-def test_compacting_looks_at_an_ended_process_once(folder: ShardFolder) -> None:
-    again = Path(folder.path, f"{os.getpid()}-{process_start(os.getpid())}-2.shard")
-    broken, ended = Path(folder.path, "2-0.shard"), Path(folder.path, "3-0.shard")
-    for path in (again, ended):
-        path.write_bytes(bytes(8192))
-    broken.mkdir()
-    seen = {ended.name}
-    before = ended.stat().st_ino
-    folder.compact(seen)
-    assert seen == {ended.name, broken.name} and ended.stat().st_ino == before
-    assert sorted(os.listdir(folder.path)) == sorted(
-        [again.name, broken.name, ended.name, "options.json", "running"]
-    )
-    folder.compact(set())
-    assert ended.stat().st_ino != before and ended.read_bytes() == bytes(8192)
 
 
 def test_a_copy_that_fails_leaves_the_shard(
@@ -119,32 +83,6 @@ def test_a_copy_that_fails_leaves_the_shard(
     assert sorted(os.listdir(folder.path)) == ["1-0.shard", "options.json", "running"]
 
 
-def test_other_files_are_no_notes(folder: ShardFolder) -> None:
-    for name in ("x.note", "12.text", "12.note.part"):
-        Path(folder.path, name).write_text("no note")
-    Path(folder.path, "12.note").write_text("one\ntwo\n")
-    assert list(folder.notes()) == [(12, "one"), (12, "two")]
-    assert folder.shards() == []
-
-
-def test_a_folder_that_cannot_be_filled_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shard_folder, "_shared_memory", lambda: str(tmp_path))
-    with pytest.raises(TypeError):
-        ShardFolder.make({"not": {"JSON"}})
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
-    path, over = tmp_path / "folder", tmp_path / "folder.over" / "kept"
-    path.mkdir()
-    over.mkdir(parents=True)
-    with pytest.raises(OSError, match="not empty"):
-        ShardFolder(str(path)).remove()
-    assert path.exists() and over.exists()
-
-
 def test_start_of_processes() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     began = process_start(child.pid)
@@ -154,44 +92,6 @@ def test_start_of_processes() -> None:
     assert process_start(child.pid) is None  # a zombie
     child.wait(timeout=60)
     assert process_start(child.pid) is None
-
-
-def test_a_descriptor_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    ours = OwnDescriptor(os.open(tmp_path, os.O_RDONLY))
-    assert ours.is_ours()
-    os.close(ours.number)
-    assert not ours.is_ours()
-    other = os.open(__file__, os.O_RDONLY)
-    try:
-        assert other == ours.number
-        assert not ours.is_ours()
-        ours.close()
-        os.fstat(other)
-    finally:
-        os.close(other)
-
-
-def test_a_descriptor_is_closed_once(tmp_path: Path) -> None:
-    ours = OwnDescriptor(os.open(tmp_path, os.O_RDONLY))
-    ours.close()
-    assert not ours.is_ours()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(ours.number)
-    same = os.open(tmp_path, os.O_RDONLY)  # the same file, by somebody else
-    try:
-        assert same == ours.number
-        ours.close()
-        os.fstat(same)
-    finally:
-        os.close(same)
-
-
-def test_what_was_never_open_is_not_ours(tmp_path: Path) -> None:
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    os.close(descriptor)
-    never = OwnDescriptor(descriptor)
-    assert not never.is_ours()
-    never.close()
 
 
 def test_a_folder_without_shards_cannot_be_recovered(folder: ShardFolder) -> None:

@@ -18,7 +18,7 @@ from fastprof.decode.op_columns import OpInputColumns
 from fastprof.decode.op_inputs import OpInputs
 from fastprof.model.join import join_tables
 from fastprof.model.sites import Site
-from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventTable
+from fastprof.model.table import NO_PAYLOAD, EventFlag, EventTable
 
 OP, SHAPES, JSON = DetailType.OP, DetailType.OP_INPUTS, DetailType.JSON
 SHAPES_AT = DetailType.OP_INPUTS_REF
@@ -111,22 +111,6 @@ def test_columns_are_those_of_rows_with_inputs_of_their_own() -> None:
         assert values_of(table_of(capture)) == expected
 
 
-def test_distinct_blocks_are_told_once_and_in_order() -> None:
-    for capture in (capture_of(False), capture_of(True)):
-        details = capture.read_details([False, True])
-        codes, contents, pairs = details["inputs"]
-        assert codes.tolist() == [1, 2, 1, 2, 3, 0, 1]
-        assert contents == [integers(7, -1), tensor(4), tensor(5)]
-        assert pairs == [(1, 1)]
-
-
-def test_many_distinct_blocks() -> None:
-    inputs = [integers(i % 3000, i % 7) for i in range(9000)]
-    whole, shared = (capture_of(way, inputs).read_details([])["inputs"] for way in (False, True))
-    assert np.array_equal(shared[0], whole[0]) and shared[1] == whole[1]
-    assert len(shared[1]) == len({tuple(words) for words in inputs})
-
-
 def test_blocks_are_found_where_they_lie() -> None:
     capture = capture_of(True)
     words = capture.payload_words()
@@ -179,13 +163,6 @@ def test_saved_loaded_joined_and_selected_tables_keep_their_inputs(tmp_path: Pat
     rows = [4, 0, 6]
     selected = values_of(table[rows])
     assert all(selected[name] == [expected[name][row] for row in rows] for name in expected)
-
-
-def test_rows_without_inputs_keep_what_others_say_of_them() -> None:
-    table = table_of(capture_of(True))
-    kwinputs = table.coded["kwinputs"]
-    assert isinstance(kwinputs, CodedColumn)
-    assert kwinputs[5] == {"a": 2} and kwinputs[0] == {}
 
 
 @pytest.mark.parametrize("shared", [False, True])

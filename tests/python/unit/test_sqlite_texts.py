@@ -18,8 +18,6 @@ from fastprof import errors
 from fastprof.importers.source import Source
 from fastprof.importers.sqlite_file import SqliteFile
 
-MOST_CHARS = 4000
-
 
 def made(path: Path, rows: list[tuple[Any, Any]]) -> Path:
     database = sqlite3.connect(path)
@@ -37,20 +35,6 @@ def opened(path: Any, memory_bytes: int = 1 << 30) -> Iterator[SqliteFile]:
 
 
 TABLE, TEXT = 'a "name', 'the "text'
-
-
-def test_long_texts_are_cut_behind_the_most_characters(tmp_path: Path) -> None:
-    texts = [
-        "\u00fc" * length for length in (0, 1, MOST_CHARS - 1, MOST_CHARS, MOST_CHARS + 1, 9000)
-    ]
-    cut = ["\u00fc" * MOST_CHARS + "..."] * 2
-    path = made(tmp_path / "d", list(enumerate(texts)))
-    with opened(path) as database:
-        assert database.strings(TABLE, "id", TEXT) == dict(enumerate(texts[:4] + cut))
-        column = database.distinct_texts(TABLE, TEXT)
-    assert column is not None
-    assert column.codes.tolist() == [0, 1, 2, 3, 4, 4]
-    assert list(column.values) == texts[:4] + cut[:1]
 
 
 def test_a_wrong_integer_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_events import event
 
 from fastprof import errors
 from fastprof.exporters import stacks
@@ -46,27 +45,6 @@ def test_stacks_are_summed_if_there_is_too_much_text(
 ) -> None:
     monkeypatch.setattr(stacks, "_MAX_CHARS", most)
     assert list(collapsed_stacks(listed(), "self_cpu_time_total")) == expected
-
-
-@pytest.mark.parametrize(
-    ("metric", "values"),
-    [
-        ("self_cpu_time_total", ["a 10", "b 20"]),
-        *(
-            (f"self_{device}_time_total", ["a 7", "b 3"])
-            for device in ("device", "cuda", "xpu", "privateuse1")
-        ),
-    ],
-)
-def test_lines_of_each_metric(metric: str, values: list[str]) -> None:
-    ops = [
-        event(name, start, start + length, use_device="xpu", stack=[name])
-        for name, start, length in (("a", 0, 10), ("b", 20, 20))
-    ]
-    ops[0].append_kernel("k", 0, 7.0)
-    ops[1].append_kernel("k", 0, 3.9)
-    assert list(collapsed_stacks(EventList(ops, use_device="xpu"), metric)) == values
-    assert list(collapsed_stacks(ops, metric)) == values  # one by one
 
 
 def test_unknown_metrics_list_the_known_ones() -> None:

@@ -47,14 +47,6 @@ def test_states(given: Any, state: str) -> None:
     assert summary_html(given) == f"<p>{state}</p>"
 
 
-def test_a_recording_for_a_trace_alone_says_so() -> None:
-    only = recorded(1)
-    only.options.trace_only = True
-    said = "recorded with trace_only=True; write the events with export_chrome_trace()"
-    for results in ((only,), (recorded(1), only), (only, recorded(1))):
-        assert summary_text(profiler(*results)) == f"<fastprof.profile: {said}>"
-
-
 @pytest.mark.parametrize(
     ("results", "line"),
     [
@@ -72,15 +64,6 @@ def test_the_line_of_a_recording(results: list[Any], line: str) -> None:
     html = summary_html(given)
     assert html.startswith(f"<p>{line}</p><p>not recorded: counters: no permission</p><div ")
     assert summary_html(profiler(*results)).startswith(f"<p>{line}</p><div ")
-
-
-def test_tasks_of_a_thread_are_on_it() -> None:
-    table = EventTable(
-        {"start_ns": [0], "end_ns": [1], "site": [0]},
-        sites=[Site("a")], tracks=[Track(0), Track(1, thread_id=0), Track(2)], process_name="p", t1_ns=1000,
-    )  # fmt: skip
-    result = SimpleNamespace(table=table, options=SimpleNamespace(trace_only=False))
-    assert summary_text(profiler(result)).startswith("p: 1 row on 2 threads in 1.000us\n")
 
 
 def test_a_recording_without_events() -> None:

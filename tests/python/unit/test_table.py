@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from trace_tables import every_column_table
 
 from fastprof import errors
 from fastprof.model.table import (
     CodedColumn,
-    EventKind,
     EventTable,
     KernelTable,
     Site,
     Track,
 )
-from fastprof.model.tree import EventTree
-from fastprof.views.frame import EventFrame
 
 
 def small_table(**extra: object) -> EventTable:
@@ -97,14 +93,6 @@ def test_selection_keeps_kernels_of_selected_rows() -> None:
     assert picked.kernels.duration_ns.tolist() == [6, 7]
 
 
-def test_coded_column_keeps_each_value_once() -> None:
-    column = CodedColumn.encode([[[1, 2]], None, [[1, 2]], [[3]]])
-    assert column.codes.tolist() == [0, -1, 0, 1]
-    assert [column[i] for i in range(4)] == [[[1, 2]], None, [[1, 2]], [[3]]]
-    table = small_table().with_columns(coded={"input_shapes": CodedColumn.encode([[[1]]] * 5)})
-    assert table[1:3].coded["input_shapes"].codes.tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -124,104 +112,6 @@ def test_an_integer_index_and_iteration_say_what_to_do() -> None:
         table[0]  # type: ignore[index]
     with pytest.raises(TypeError, match="EventList"):
         iter(table)
-
-
-def test_only_selections_in_order_stay_in_begin_order() -> None:
-    ordered = EventTable(
-        {"start_ns": [1, 2, 3], "end_ns": [2, 3, 4], "site": [0] * 3},
-        sites=[Site("a")], begin_ordered=True,
-    )  # fmt: skip
-    for rows in (slice(None), slice(1, 3), slice(0, 3, 2), np.array([True, False, True])):
-        assert ordered[rows].begin_ordered
-    for rows in (slice(None, None, -1), [2, 0], np.array([0, 2]), []):
-        assert not ordered[rows].begin_ordered
-
-
-def test_a_selection_of_everything_keeps_parents_and_kernels() -> None:
-    table = small_table()
-    assert table[:].column("parent").tolist() == [-1, 0, 1, 0, -1]
-    assert table[:].has("parent")
-
-
-def test_kernels_cannot_be_reassigned() -> None:
-    import dataclasses
-
-    kernels = KernelTable(np.array([0]), np.array([0]), np.zeros(1), np.array([5]), ["k"])
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        kernels.names = []  # type: ignore[misc]
-
-
-def test_the_size_of_a_table_is_that_of_its_arrays() -> None:
-    table = every_column_table()
-    columns = sum(column.nbytes for column in table.to_dict().values())
-    codes = sum(column.codes.nbytes for column in table.coded.values())
-    assert table.payload_words is not None and table.payload_words.nbytes > 0
-    assert table.nbytes == columns + codes + table.payload_words.nbytes
-    bare = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
-    assert bare.nbytes == sum(column.nbytes for column in bare.to_dict().values())
-
-
-@pytest.mark.parametrize(
-    ("kind", "flags", "category", "unfinished"),
-    [
-        (None, [1, 1], "", 0),
-        (None, [0, 1], "", 1),
-        (None, [0, 0], "", 2),
-        ([EventKind.RANGE, EventKind.ASYNC_RANGE], [0, 2], "", 2),
-        ([EventKind.RANGE, EventKind.MARK], [0, 0], "", 1),
-        ([EventKind.MARK, EventKind.MEMORY], [0, 0], "", 0),
-        ([EventKind.COUNTER, EventKind.ASYNC_RANGE], [0, 5], "", 0),
-        (None, [0, 0], "task_lifetime", 1),
-    ],
-)
-def test_ranges_that_were_open_at_the_end(
-    kind: list[int] | None, flags: list[int], category: str, unfinished: int
-) -> None:
-    """Bit 0 of the flags says that a row has ended; instants have no end, and tasks do not count."""
-    columns = {"start_ns": [0, 1], "end_ns": [5, 6], "site": [0, 1], "flags": flags}
-    if kind is not None:
-        columns["kind"] = kind
-    assert (
-        EventTable(columns, sites=[Site("a", category=category), Site("b")]).unfinished
-        == unfinished
-    )
-    del columns["flags"]
-    assert EventTable(columns, sites=[Site("a"), Site("b")]).unfinished == 0
-    empty = EventTable({"start_ns": [], "end_ns": [], "site": [], "flags": []}, sites=[])
-    assert empty.unfinished == 0
-
-
-def test_keys_alone_have_no_times() -> None:
-    tree = EventTree.of(small_table())
-    frame = EventFrame.from_tree(tree, None, None, times=False)
-    assert frame.cpu_time_total.tolist() == frame.self_cpu_time_total.tolist() == [0] * 5
-    assert frame.has_parent.tolist() == [False] * 5 and frame.flops is None
-    whole = EventFrame.from_tree(tree, None, None)
-    assert whole.cpu_time_total.tolist() == [10, 3, 1, 4, 10]
-    assert whole.self_cpu_time_total.tolist() == [3, 2, 1, 4, 10]
-
-
-def test_kernels_of_a_table_without_parents_follow_their_rows() -> None:
-    columns = {"start_ns": [0, 1, 2, 3], "end_ns": [9, 9, 9, 9], "site": [0, 0, 0, 0]}
-    kernels = KernelTable(
-        np.array([0, 2, 2, 3]),
-        np.array([0, 1, 2, 3]),
-        np.zeros(4, int),
-        np.array([5, 6, 7, 8]),
-        list("abcd"),
-    )
-    table = EventTable(columns, sites=[Site("op")], kernels=kernels)
-    for rows, found in (
-        ([2, 3], [(0, 6), (0, 7), (1, 8)]),
-        ([3, 2], [(0, 8), (1, 6), (1, 7)]),
-        ([1], []),
-        (slice(1, 4), [(1, 6), (1, 7), (2, 8)]),
-        (np.array([True, False, False, True]), [(0, 5), (1, 8)]),
-    ):
-        part = table[rows].kernels
-        assert part is not None
-        assert list(zip(part.row.tolist(), part.duration_ns.tolist(), strict=True)) == found
-    assert table[:].kernels is kernels
 
 
 def test_unknown_coded_columns_are_refused() -> None:

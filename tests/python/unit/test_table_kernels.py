@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastprof import _core, errors
+from fastprof import errors
 from fastprof.analysis.memory_attribution import attribute_memory
 from fastprof.model.grouping import group_firsts, group_floats, group_times, group_usage
 from fastprof.model.sites import Site
 from fastprof.model.table import EventFlag, EventKind, EventTable
-from fastprof.model.tree import EventTree, nesting_rows, sum_by
+from fastprof.model.tree import EventTree, sum_by
 from fastprof.views import EventList
 from fastprof.views.frame import display_codes, display_codes_by_site, machinery_rows
 
@@ -133,71 +133,3 @@ def refused(function: Any, given: dict[str, Any], **change: Any) -> None:
     function(**given)
     with pytest.raises(errors.ValueError):
         function(**{**given, **change})
-
-
-def test_what_is_not_there_is_refused() -> None:
-    table = random_table(1, flags=np.ones(60, np.uint8)) if len(random_table(1)) == 60 else None
-    seed = 0
-    while table is None or not (table.column("kind") == MEMORY).any() or len(table) < 60:
-        seed += 1
-        table = random_table(seed)
-    size = len(table)
-    later = table.column("parent").copy()
-    later[-2] = size - 1
-    far = np.full(size, 2**32 - 2, np.uint32)
-    usage = {name: table.column(name) for name in ("kind", "parent", "payload", "site")} | {
-        "nests": nesting_rows(table),
-        "words": table.payload_words,
-        "cpu_sites": [True] * 7,
-    }
-    refused(_core.memory_usage, usage, parent=np.arange(size, dtype=np.int32))
-    refused(_core.memory_usage, usage, payload=far)
-    refused(_core.memory_usage, usage, words=np.zeros(1, np.uint64))
-    refused(_core.memory_usage, usage, cpu_sites=[])
-    refused(_core.memory_usage, usage, site=table.column("site")[1:])
-    refused(_core.memory_usage, usage, nests=np.ones(size + 1, np.bool_))
-    listed = {
-        **{name: table.column(name) for name in ("kind", "parent", "site")},
-        "nests": None,
-        "hidden": None,
-        "name_of_site": list(range(7)),
-    }
-    refused(_core.listed_rows, listed, parent=later)
-    refused(_core.listed_rows, listed, site=far)
-    refused(_core.listed_rows, listed, name_of_site=[0])
-    refused(_core.listed_rows, listed, kind=table.column("kind")[1:])
-    where = {
-        "codes": np.zeros(size, np.int32),
-        "groups": 1,
-        "parent": table.column("parent"),
-        "rows": np.arange(size),
-        "on_cpu": None,
-        "is_async": None,
-    }
-    firsts = {name: where[name] for name in ("codes", "groups", "parent")} | {"order": None}
-    refused(_core.group_firsts, firsts, codes=np.full(size, 5, np.uint32))
-    refused(_core.group_firsts, firsts, order=np.arange(size) + size)
-    refused(_core.group_firsts, firsts, order=np.arange(size) - 1)
-    refused(_core.group_firsts, firsts, parent=where["parent"][1:])
-    values = np.ones(size, np.int64)
-    for function, columns in (
-        (_core.group_times, {"start": 0 * values, "end": values}),
-        (_core.group_usage, {"values": values}),
-        (_core.group_floats, {"values": values.astype(np.float64), "order": None}),
-    ):
-        given = {**where, **columns}
-        for codes in (
-            np.ones(size, np.int32),
-            np.full(size, -1, np.int64),
-            np.zeros(size - 1, int),
-        ):
-            refused(function, given, codes=codes)
-        refused(function, given, codes=np.zeros(size, np.float32))
-        refused(function, given, rows=np.arange(size) + 1)
-        refused(function, given, rows=np.arange(size) - 1)
-        refused(function, given, groups=0)
-        if function is _core.group_floats:
-            refused(function, given, order=np.arange(size) + 1)
-            refused(function, given, order=np.arange(size)[1:])
-        else:
-            refused(function, given, parent=np.full(size, size, np.int32))

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import gc
-import json
-import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Coroutine
@@ -54,25 +51,6 @@ def test_two_tasks_take_turns() -> None:
     }
 
 
-def test_tasks_of_an_earlier_profile_name_nothing() -> None:
-    profiled(work("a"))
-    with fastprof.profile() as profile:
-        with record_function("only"):
-            pass
-    assert list(profile.event_table.names) == ["only"]
-
-
-def test_without_tasks_everything_nests_by_thread() -> None:
-    async def main() -> None:
-        await asyncio.gather(work("a", 1), work("b", 1))
-
-    profile = profiled(main(), tasks=False)
-    table = profile.event_table
-    assert [t.thread_id for t in table.tracks] == [-1]
-    assert not rows_of(table, "task_lifetime") and not rows_of(table, "task_await")
-    assert sorted(e.name for e in profile.events()) == ["a", "a0", "b", "b0"]
-
-
 def test_default_names_show_the_coroutine() -> None:
     async def main() -> None:
         await asyncio.gather(work("a"), work("b"))
@@ -80,63 +58,6 @@ def test_default_names_show_the_coroutine() -> None:
     found = trees(main())
     assert [name.split(" (Task-")[0] for name in found] == ["work", "work"]
     assert len(found) == 2
-
-
-def test_a_task_named_later_has_its_last_name() -> None:
-    async def renamed() -> None:
-        await asyncio.sleep(0)
-        with record_function("r"):
-            asyncio.current_task().set_name("late")  # type: ignore[union-attr]
-
-    async def main() -> None:
-        await asyncio.create_task(renamed(), name="early")
-
-    assert trees(main()) == {"late": ["r"]}
-
-
-def test_ranges_of_the_thread_stay_on_it() -> None:
-    with fastprof.profile() as profile:
-        with record_function("around"):
-            asyncio.run(work("a", 1))
-        with record_function("after"):
-            pass
-    found = ranges_by_track(profile.event_table)
-    assert found.pop(threading.current_thread().name) == ["around", "after"]
-    assert list(found.values()) == [["a", "a/a0"]]
-
-
-def test_callbacks_belong_to_the_thread() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-
-        def callback() -> None:
-            with record_function("callback"):
-                pass
-
-        with record_function("main"):
-            loop.call_soon(callback)
-            await asyncio.sleep(0.001)
-
-    found = trees(main())
-    assert found.pop(threading.current_thread().name) == ["callback"]
-    assert list(found.values()) == [["main"]]
-
-
-def test_a_task_group() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("asyncio.TaskGroup came with Python 3.11")
-
-    async def main() -> None:
-        with record_function("group"):
-            async with asyncio.TaskGroup() as group:
-                group.create_task(work("a", 1), name="A")
-                group.create_task(work("b", 1), name="B")
-            with record_function("end"):
-                pass
-
-    found = trees(main())
-    assert found.pop("A") == ["a", "a/a0"] and found.pop("B") == ["b", "b/b0"]
-    assert list(found.values()) == [["group", "group/end"]]
 
 
 def test_cancelled_and_failed_tasks_end() -> None:
@@ -228,26 +149,6 @@ def test_a_profile_begun_and_ended_inside_a_running_task() -> None:
     assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
 
 
-def test_a_profile_in_each_of_two_tasks() -> None:
-    async def one(name: str) -> None:
-        with fastprof.profile() as profile:
-            profiles[name] = profile
-            with record_function(name):
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-
-    async def main() -> None:
-        await asyncio.gather(
-            asyncio.create_task(one("a"), name="A"), asyncio.create_task(one("b"), name="B")
-        )
-
-    profiles: dict[str, Any] = {}
-    asyncio.run(main())
-    for name, profile in profiles.items():
-        check_tasks(profile)
-        assert ranges_by_track(profile.event_table)[name.upper()] == [name]
-
-
 def test_loops_of_two_threads() -> None:
     def run(name: str) -> None:
         async def main() -> None:
@@ -329,53 +230,6 @@ def test_async_generators_and_contexts() -> None:
     }
 
 
-def test_a_range_ended_by_another_task_of_the_thread() -> None:
-    async def ender(opened: Any) -> None:
-        with record_function("in ender"):
-            opened.__exit__(None, None, None)
-
-    async def main() -> None:
-        opened = record_function("handed over")
-        opened.__enter__()
-        await asyncio.create_task(ender(opened), name="ender")
-        with record_function("after"):
-            pass
-
-    found = trees(main())
-    assert found.pop("ender") == ["in ender"]
-    assert list(found.values()) == [["handed over", "after"]]
-
-
-def test_tasks_in_a_context_of_their_own() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("create_task(context=) came with Python 3.11")
-
-    async def main() -> None:
-        context = contextvars.copy_context()
-        await asyncio.gather(
-            *(asyncio.create_task(work(n, 1), name=n, context=context) for n in ("a", "b"))
-        )
-
-    assert trees(main()) == {"a": ["a", "a/a0"], "b": ["b", "b/b0"]}
-
-
-def test_the_event_loop_is_stopped_by_an_exception_that_ends_it() -> None:
-    async def exiting() -> None:
-        with record_function("exiting"):
-            await asyncio.sleep(0)
-            raise SystemExit(3)
-
-    with fastprof.profile() as profile:
-        with pytest.raises(SystemExit):
-            asyncio.run(exiting())
-        with record_function("after"):
-            pass
-    check_tasks(profile)
-    found = ranges_by_track(profile.event_table)
-    assert found.pop(threading.current_thread().name) == ["after"]
-    assert ["exiting"] in found.values()
-
-
 def test_suspensions_lie_in_the_ranges_that_are_open() -> None:
     async def main() -> None:
         with record_function("outer"), record_function("inner"):
@@ -420,24 +274,6 @@ def test_no_task_is_kept_alive() -> None:
     assert ranges_by_track(after.event_table) == {threading.current_thread().name: ["plain"]}
 
 
-def test_tasks_of_other_sessions_are_no_tasks_of_mine() -> None:
-    def elsewhere() -> None:
-        asyncio.run(work("elsewhere", 1))
-
-    with fastprof.profile() as everything, fastprof.profile(all_threads=False) as own:
-        thread = threading.Thread(target=fastprof.propagate(lambda: None))
-        thread.start()
-        thread.join()
-        other = threading.Thread(target=elsewhere)
-        threading.Thread.start(other)
-        other.join()
-        asyncio.run(work("here", 1))
-    assert ["here", "here/here0"] in ranges_by_track(own.event_table).values()
-    check_tasks(own)
-    check_tasks(everything)
-    assert ["elsewhere", "elsewhere/elsewhere0"] in ranges_by_track(everything.event_table).values()
-
-
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.pftrace", "t.fastprof"])
 def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -465,16 +301,3 @@ def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
     assert {track.tid for track in read.tracks} == {threading.get_native_id()}
     keys = {e.key for e in fastprof.EventList.from_table(read).key_averages()}
     assert keys == {"main", "a", "a0", "a1", "b", "b0", "b1"}
-
-
-def test_a_chrome_trace_names_each_lane_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        await asyncio.gather(work("a"), work("b"), work("c"))
-
-    path = tmp_path / "t.json"
-    profiled(main()).export_chrome_trace(str(path))
-    events = json.loads(path.read_text())["traceEvents"]
-    named = [e["tid"] for e in events if e.get("name") == "thread_name"]
-    order = [e["args"]["sort_index"] for e in events if e.get("name") == "thread_sort_index"]
-    assert len(named) == len(set(named)) and order == sorted(order)
-    assert {e["tid"] for e in events if e["ph"] == "X"} <= set(named)

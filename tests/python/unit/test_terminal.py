@@ -143,16 +143,6 @@ def test_force_color_reaches_a_pipe(trace: Path) -> None:
     assert "\x1b" not in tree and "title" in tree
 
 
-def test_a_report_of_memory_has_the_same_lines_in_colour(tmp_path: Path) -> None:
-    with fastprof.profile(profile_memory=True) as prof, fastprof.record_function("work"):
-        fastprof.report_memory_usage(64, 1 << 20)
-    path = tmp_path / "m.fastprof"
-    fastprof.save(prof.event_table, path)
-    plain = in_pipe("report", "--memory", path)
-    coloured = in_pipe("report", "--memory", path, FORCE_COLOR="1")
-    assert plain.count("\n") > 2 and ESCAPE.sub("", coloured) == plain
-
-
 def test_the_pager_gets_the_text_only_when_asked(trace: Path, tmp_path: Path) -> None:
     page = tmp_path / "page"
     pager = f"cat > '{page}'"
@@ -162,12 +152,6 @@ def test_the_pager_gets_the_text_only_when_asked(trace: Path, tmp_path: Path) ->
     assert "Self CPU" in page.read_text() and "\x1b[1m" in page.read_text()
     assert "Self CPU" in on_terminal("report", "--pager", trace, PAGER="no-such-program-here")
     on_terminal("report", "--pager", trace, PAGER="true")  # left at once
-
-
-def test_diff_on_a_terminal(trace: Path) -> None:
-    plain = ESCAPE.sub("", on_terminal("diff", trace, trace))
-    assert "\x1b" not in plain and "load \u241b[2J" in plain
-    assert "load \x1b[2J" in in_pipe("diff", trace, trace)
 
 
 # ---- the tree and the flame graph -------------------------------------------------------------------
@@ -203,30 +187,6 @@ def test_the_tree_has_times_shares_and_counts() -> None:
         events.key_averages().tree_text()
     with pytest.raises(errors.ValueError, match="unknown time_unit"):
         events.tree_text(time_unit="h")
-
-
-def test_several_processes_async_ranges_and_devices_have_headings() -> None:
-    table = EventTable(
-        {
-            "start_ns": [0, 0, 0, 0, 0],
-            "end_ns": [1000, 2000, 9000, 5000, 3000],
-            "site": [0, 1, 2, 3, 0],
-            "track": [0, 1, 0, 0, 1],
-            "kind": [0, 0, 1, 0, 0],
-            "device_type": [0, 0, 0, 1, 0],
-        },
-        sites=[Site("a"), Site("b"), Site("request"), Site("kernel")],
-        tracks=[Track(0, 10), Track(1, 11)],
-        pid=10,
-        process_name="main",
-    )
-    text = EventList.from_table(table, use_device="cuda").tree_text()
-    names = [line[45:] for line in text.splitlines()[1:]]
-    heads = [name for name in names if not name.startswith(" ")]
-    assert heads == ["pid 10 main", "pid 11", "[async ranges]", "[cuda]"]
-    rows = {line[-1]: line for line in lines_of(text)}
-    assert rows["pid 11"][0] == "3.000us" and rows["pid 10 main"][2] == "25.0%"
-    assert rows["kernel"][0] == "5.000us" and rows["request"][0] == "9.000us"
 
 
 @pytest.mark.parametrize(
@@ -271,16 +231,6 @@ def test_a_deep_recursion_is_a_tree_too() -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
-def test_the_flame_graph_has_widths_by_time(trace: Path) -> None:
-    lines = in_pipe("report", "--flame", trace, COLUMNS="101").splitlines()
-    assert lines[2] == "all: 1.000ms" and lines[3] == "|train step"
-    assert [match.start() for match in re.finditer(r"\|", lines[4])] == [
-        0,
-        61,
-    ]  # 4 us are less than a character
-    assert "\x1b" not in lines[4]
-
-
 def test_a_million_rows_become_a_short_tree() -> None:
     start = np.arange(1_000_000, dtype=np.int64) * 10
     table = EventTable(
@@ -289,17 +239,6 @@ def test_a_million_rows_become_a_short_tree() -> None:
     )
     lines = lines_of(EventList.from_table(table).tree_text())
     assert len(lines) == 7 and lines[0][3] == "142,858"
-
-
-@pytest.mark.parametrize("words", [("--depth", "0"), ("--min-percent", "101")])
-def test_wrong_limits(trace: Path, words: tuple[str, str]) -> None:
-    done = subprocess.run(
-        command("report", "--tree", *words, trace),
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 2 and f"invalid {words[0]}".encode() in done.stderr
 
 
 def test_widths_of_characters() -> None:

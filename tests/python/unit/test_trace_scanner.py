@@ -12,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from same_tables import one_by_one, same_outcome
-from trace_tables import ODD_NAMES, every_column_table
+from same_tables import same_outcome
+from trace_tables import every_column_table
 
 import fastprof
 from fastprof import errors
@@ -164,20 +163,6 @@ def test_values_that_the_scanner_refuses_do_not_end_its_reading(tmp_path: Path) 
     assert fastprof.load(tmp_path / "t").start_ns.tolist() == [1000 * i for i in range(4000)]
 
 
-def test_args_are_decoded_when_accessed(tmp_path: Path) -> None:
-    import pickle
-
-    args: list[Any] = [
-        {"k": name, "n": [i, 2**70, -1.5e-7, None]} for i, name in enumerate(ODD_NAMES)
-    ]
-    events = [{"ph": "X", "name": "a", "ts": i, "dur": 1, "args": a} for i, a in enumerate(args)]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps(events))
-    column = fastprof.load(path).coded["metadata_json"]
-    assert [json.loads(column[i]) for i in range(len(args))] == args
-    assert list(pickle.loads(pickle.dumps(column)).values) == [json.dumps(a) for a in args]
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_salvage_reads_all_events_before_the_damage(
     tmp_path: Path, packed: bool, capsys: pytest.CaptureFixture[str]
@@ -211,54 +196,3 @@ def test_salvage_reads_all_events_before_the_damage(
     assert main(["convert", "--salvage", str(path), str(tmp_path / "o.json")]) == 0
     assert len(fastprof.load(tmp_path / "o.json")) == len(table)
     assert main(["diff", "--salvage", str(path), str(path)]) == 0
-
-
-def test_salvage_of_whole_files_and_of_files_without_events(tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    path.write_text('[{"ph":"X","ts":1,"dur":2,"name":"a"}]')
-    table = fastprof.load(path, salvage=True)
-    assert len(table) == 1 and "damage" not in table.metadata
-    path.write_text('{"other": ')
-    with pytest.raises(errors.FormatError):
-        fastprof.load(path, salvage=True)
-    path.write_text(json.dumps([{"ph": "i", "ts": 1, "name": str(i)} for i in range(5000)]))
-    with pytest.raises(errors.FormatError, match="max_memory_bytes"):
-        fastprof.load(path, salvage=True, max_memory_bytes=1 << 20)
-
-
-@pytest.mark.parametrize("encoding", [bytes, one_by_one])
-def test_devices_streams_and_memory_of_both_readers(
-    tmp_path: Path, encoding: Callable[[bytes], bytes]
-) -> None:
-    def event(ph: str, name: str, cat: str, **args: Any) -> dict[str, Any]:
-        return {
-            "ph": ph,
-            "name": name,
-            "cat": cat,
-            "pid": 1,
-            "tid": 2,
-            "ts": 5,
-            "dur": 3,
-            "args": args,
-        }
-
-    memory = {"Addr": 7, "Bytes": -64, "Total Allocated": 128, "Total Reserved": 256}
-    path = tmp_path / "t.json"
-    path.write_bytes(encoding(json.dumps({"schemaVersion": 1, "traceEvents": [
-        event("X", "gemm", "kernel", **{"device": 3, "stream": 9, "External id": 4}),
-        event("X", "plain", "kernel", odd=1),
-        event("X", "negative", "gpu_memset", device=-1, stream=2),
-        event("i", "[memory]", "cpu_instant_event", **memory, **{"Device Type": 1, "Device Id": 2}),
-        event("i", "[memory]", "cpu_instant_event", **memory),
-        event("i", "[OutOfMemory]", "cpu_instant_event", **memory, **{"Device Type": 0, "Device Id": -1}),
-    ]}).encode()))  # fmt: skip
-    table = fastprof.load(path)
-    kernels = {table.name(row): row for row in range(3)}
-    found = {
-        name: [int(table.column(column)[row]) for column in ("device_type", "device_index", "device_resource_id")]
-        for name, row in kernels.items()
-    }  # fmt: skip
-    assert found == {"gemm": [1, 3, 9], "plain": [1, 1, 2], "negative": [1, 0x7FFFFFFF, 2]}
-    places = [(site.name, site.device_type, site.device_index) for site in table.sites if site.kind]
-    assert places == [("[memory]", 1, 2), ("[memory]", 0, -1), ("[OutOfMemory]", 0, -1)]
-    assert table.payload_words.view(np.int64).tolist() == [7, -64, 128, 256] * 2 + [-64, 128, 256]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random as chances
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastprof.model.grouping import group_times, group_usage
+from fastprof.model.grouping import group_times
 from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable, Site
 from fastprof.model.tree import EventTree, nest_intervals, sum_by
 
@@ -195,13 +194,6 @@ def test_given_parents_win_over_times() -> None:
     assert EventTree.of(table).parent.tolist() == [-1, 0]
 
 
-def test_interleaved_nodes_of_one_thread_do_not_mix() -> None:
-    table = table_of(
-        [(0, 10, 1), (1, 9, 1), (2, 3, 1), (4, 5, 1)], [0, 1, 2, 3], node_id=[0, 1, 0, 1]
-    )
-    assert EventTree.of(table).parent.tolist() == [-1, -1, 0, 1]
-
-
 def test_device_time_goes_up_the_tree() -> None:
     kernels = KernelTable(
         np.array([1, 2, 2]),
@@ -221,11 +213,6 @@ def test_device_time_goes_up_the_tree() -> None:
     assert tree.self_ns.tolist() == [2, 6, 1, 0]
 
 
-def test_sums_stay_exact_beyond_float_precision() -> None:
-    big = (1 << 53) + 1
-    assert sum_by(np.array([0, 0]), np.array([big, 2], np.int64), 1).tolist() == [big + 2]
-
-
 @given(intervals, st.randoms(use_true_random=False))
 def test_grouped_times_are_the_sums_of_the_columns(
     rows: list[tuple[int, int, int]], random: Any
@@ -241,55 +228,3 @@ def test_grouped_times_are_the_sums_of_the_columns(
     assert total.tolist() == sum_by(codes, tree.total_ns, 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_ns, 3).tolist()
     assert count.tolist() == np.bincount(codes, minlength=3).tolist()
-
-
-@given(intervals, st.randoms(use_true_random=False), st.booleans())
-def test_grouped_usage_is_the_sum_of_the_columns(
-    rows: list[tuple[int, int, int]], random: Any, nothing: bool
-) -> None:
-    columns = {
-        "is_async": np.array([random.random() < 0.2 for _ in rows], np.bool_),
-        "device_type": np.array([random.choice([0, 0, 1]) for _ in rows], np.int16),
-        "kind": np.array([random.choice([0, 0, 0, 2]) for _ in rows], np.uint8),
-        "cpu_memory_usage": np.array([random.choice([0, -3, 5]) for _ in rows], np.int64),
-    }
-    if nothing:
-        columns["cpu_memory_usage"] = np.broadcast_to(np.int64(0), (len(rows),))
-    tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
-    codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
-    total, own = group_usage(tree, "cpu_memory_usage", codes, 3)
-    assert total.tolist() == sum_by(codes, tree.column("cpu_memory_usage"), 3).tolist()
-    assert own.tolist() == sum_by(codes, tree.self_of("cpu_memory_usage"), 3).tolist()
-
-
-def test_a_column_that_is_one_value_stays_that_in_a_tree() -> None:
-    table = table_of([(0, 9, 0), (1, 2, 0), (3, 4, 0)], [0] * 3, kind=np.array([0, 2, 0], np.uint8))
-    tree = EventTree.of(table)
-    assert tree.rows is not None
-    column = tree.column("device_index")
-    assert column.strides == (0,) and column.tolist() == [0, 0]
-    assert tree.take(np.broadcast_to(np.int64(4), (3,))).tolist() == [4, 4]
-
-
-def test_levels_list_the_rows_of_a_depth_in_their_order() -> None:
-    chance = chances.Random(3)
-    rows = [(0, 10_000, 0)]
-    for begin in range(0, 9_000, 30):
-        rows += [(begin, begin + 25, 0)] + [(begin + 5, begin + 6, 0)] * chance.randrange(2)
-    tree = EventTree.of(table_of(rows, [0] * len(rows)))
-    depths = [-1] * len(rows)
-    for depth, level in enumerate(tree.levels):
-        assert level.tolist() == sorted(level.tolist())
-        for row in level.tolist():
-            depths[row] = depth
-            assert int(tree.parent[row]) == -1 or depths[int(tree.parent[row])] == depth - 1
-    assert len(tree.levels) == 3 and min(depths) == 0
-    assert EventTree.of(table_of([], [])).levels == []
-
-
-def test_large_integers_are_summed_exactly() -> None:
-    for largest in (1 << 52, 1 << 53, (1 << 62) - 1):
-        values = np.array([largest, 1, -largest, 1, largest // 2 + 1], np.int64)
-        codes = np.array([0, 0, 1, 1, 0])
-        assert sum_by(codes, values, 2).tolist() == [largest + 1 + largest // 2 + 1, 1 - largest]
-    assert sum_by(np.array([0, 0]), np.array([1 << 53, 1]), 1).tolist() == [(1 << 53) + 1]

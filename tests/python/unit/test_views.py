@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
-import numpy as np
 import pytest
-from made_events import average_of, both_forms, built, event, parents
+from made_events import both_forms, built, event, parents
 
 from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.model.event_metadata import parse_metadata
-from fastprof.model.table import EventFlag, EventTable, KernelTable, Site, Track
+from fastprof.model.table import EventTable, Site, Track
 from fastprof.views import (
     EventList,
     EventViewError,
@@ -22,7 +19,6 @@ from fastprof.views import (
     Interval,
     Kernel,
     MemRecordsAcc,
-    StringTable,
 )
 
 # ---- the tree ----------------------------------------------------------------------------------
@@ -90,15 +86,6 @@ def test_self_time_is_never_clamped() -> None:
     assert parent.self_cpu_time_total == -20
 
 
-def test_device_events_have_no_cpu_time() -> None:
-    for events in both_forms(
-        event("k", 0, 7, device_type=DeviceType.CUDA, use_device="cuda"), use_device="cuda"
-    ):
-        k = events[0]
-        assert (k.cpu_time_total, k.self_cpu_time_total) == (0, 0)
-        assert (k.device_time_total, k.self_device_time_total) == (7, 7)
-
-
 def test_device_time_of_children_counts_unless_legacy() -> None:
     def make(legacy: bool) -> list[FunctionEvent]:
         outer = event("outer", 0, 10, is_legacy=legacy, use_device="cuda")
@@ -111,27 +98,6 @@ def test_device_time_of_children_counts_unless_legacy() -> None:
         for events in both_forms(*make(legacy), use_device="cuda"):
             assert events[0].device_time_total == total
             assert events[0].self_device_time_total == own
-
-
-def test_no_device_time_without_a_device() -> None:
-    e = event("a", 0, 1)
-    e.append_kernel("k", 0, 5.0)
-    assert e.device_time_total == 0
-    older = event("a", 0, 1)
-    older.append_kernel("k", 0, 3.0, 8.0)
-    assert older.use_device == "cuda"
-    assert (older.device_time_total, older.cuda_time_total) == (5.0, 5.0)
-    assert older.kernels[0].start_us == 3.0
-    assert event("a", 0, 1, use_cuda=True, cuda_memory_usage=4).cuda_memory_usage == 4
-
-
-def test_memory_self_is_less_the_children() -> None:
-    for events in both_forms(
-        event("a", 0, 10, cpu_memory_usage=100, device_memory_usage=7),
-        event("b", 1, 3, cpu_memory_usage=-30, device_memory_usage=7),
-    ):
-        assert events[0].self_cpu_memory_usage == 130
-        assert events[0].self_device_memory_usage == 0
 
 
 def test_links_need_cpu_events() -> None:
@@ -174,37 +140,6 @@ def test_sort_keys_and_time_units_are_checked() -> None:
         events.table(time_unit="minutes")
 
 
-def test_machinery_is_not_listed_and_its_children_move_up() -> None:
-    table = EventTable(
-        {"start_ns": [0, 1, 2], "end_ns": [9, 8, 3], "site": [0, 1, 2], "parent": [-1, 0, 1]},
-        sites=[Site("a"), Site("aten::is_leaf"), Site("b")],
-    )
-    assert parents(EventList.from_table(table)) == {"a": None, "b": "a"}
-    without = EventTable(
-        {n: c for n, c in table.to_dict().items() if n != "parent"}, sites=table.sites
-    )
-    assert parents(EventList.from_table(without)) == {"a": None, "b": "a"}
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("_ZN3foo3barEi", "foo::bar(int)"),
-        ("_ZSt4cout", "std::cout"),
-        ("_Z", "_Z"),
-        ("_Znot mangled", "_Znot mangled"),
-        ("_Zé", "_Zé"),
-        ("_Z\udc80", "_Z\udc80"),
-        ("Pi", "Pi"),  # a user's range, not int*
-        ("t", "t"),
-        ("aten::add", "aten::add"),
-        ("", ""),
-    ],
-)
-def test_only_mangled_names_are_demangled(name: str, shown: str) -> None:
-    assert StringTable()[name] == shown
-
-
 def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
     # An op and a Python function have the same name: only the op counts, and the self time belongs to its call.
     sites = [Site("op", category="cpu_op"), Site("op", category="python_function"),
@@ -228,23 +163,6 @@ def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
     calls = {name: values[1:3] for name, values in columns.items()}
     nothing = EventTable(calls, sites=sites, tracks=[Track(1)])
     assert list(EventList.from_table(nothing).key_averages()) == []
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (True, True),
-        (False, False),
-        (1, True),
-        (0, False),
-        ("1", True),
-        ("true", True),
-        ("0", False),
-    ],
-)
-def test_whether_a_collective_is_asynchronous_is_a_truth_value(given: Any, expected: bool) -> None:
-    metadata = parse_metadata({"Is asynchronized op": given})
-    assert metadata is not None and metadata.is_async is expected
 
 
 def test_every_argument_of_an_event_is_its_attribute() -> None:
@@ -341,76 +259,6 @@ def test_metadata_of_kinetos_kernels_copies_and_collectives() -> None:
         "dst_rank": 3, "seq": 4,
     }  # fmt: skip
     assert parse_metadata({}) is parse_metadata(None) is parse_metadata({"unknown": 1}) is None
-
-
-def test_older_spellings_and_texts_are_those_of_the_device() -> None:
-    op = event("op", 0, 2000, use_device="cuda", device_memory_usage=5)
-    op.append_kernel("k", 0, 1500.0)
-    average = average_of(op, event("op", 0, 2000))
-    for measured, count in ((op, 1), (average, 2)):
-        assert measured.device_time == measured.cuda_time == 1500 / count
-        assert measured.device_time_total == measured.cuda_time_total == 1500
-        assert measured.self_device_time_total == measured.self_cuda_time_total == 1500
-        assert measured.device_memory_usage == measured.cuda_memory_usage == 5
-        assert measured.self_device_memory_usage == measured.self_cuda_memory_usage == 5
-        assert measured.device_time_total_str == measured.cuda_time_total_str == "1.500ms"
-        assert measured.self_device_time_total_str == measured.self_cuda_time_total_str == "1.500ms"
-        assert measured.cpu_time_str == "2.000ms"
-        assert measured.cpu_time_total_str == measured.self_cpu_time_total_str
-    assert (op.device_time_str, average.cuda_time_str) == ("1.500ms", "750.000us")
-    assert (op.cpu_time_total_str, average.cpu_time_total_str) == ("2.000ms", "4.000ms")
-    average.cuda_time_total = 7
-    assert average.device_time_total == 7
-
-
-def test_a_row_that_was_assigned_to_keeps_it_in_copies() -> None:
-    (row,) = EventList.from_table(EventList([event("op", 0, 1)]).to_table())
-    row.note = "mine"  # type: ignore[attr-defined]
-    row.name = "other"
-    for copied in (copy.copy(row), pickle.loads(pickle.dumps(row))):
-        assert (copied.name, copied.note) == ("other", "mine")  # type: ignore[attr-defined]
-
-
-def test_unfinished_events_stay_unfinished_in_a_table() -> None:
-    listed = EventList([event("open", 0, 1, finished=False), event("done", 2, 3)])
-    table = listed.to_table()
-    assert table.column("flags").tolist() == [0, int(EventFlag.FINISHED)]
-    assert [e.finished for e in EventList.from_table(table)] == [False, True]
-
-
-def test_overload_names_are_a_column_of_tables() -> None:
-    listed = EventList([event("op", 0, 1, overload_name="out"), event("op", 2, 3)])
-    for form in (listed, EventList.from_table(listed.to_table())):
-        grouped = form.key_averages(group_by_overload_name=True)
-        assert [(a.key, a.overload_name) for a in grouped] == [("op", "out"), ("op", None)]
-        assert "Overload Name" in grouped.table()
-        assert "Overload Name" not in form.key_averages().table()
-
-
-def test_async_device_activities_have_no_device_time() -> None:
-    table = EventTable(
-        {"start_ns": [0, 0], "end_ns": [5000, 7000], "site": [0, 1], "device_type": [1, 1],
-         "is_async": [False, True]},
-        sites=[Site("kernel"), Site("waiting")],
-    )  # fmt: skip
-    listed = EventList.from_table(table, use_device="cuda")
-    expected = {"kernel": (5.0, 5.0), "waiting": (0.0, 0.0)}
-    assert {e.name: (e.self_device_time_total, e.device_time_total) for e in listed} == expected
-    averages = listed.key_averages()
-    assert {a.key: (a.self_device_time_total, a.device_time_total) for a in averages} == expected
-
-
-def test_kernels_of_async_ranges_do_not_count() -> None:
-    kernels = KernelTable(
-        np.array([0, 1]), np.zeros(2, int), np.zeros(2, int), np.array([9, 5]) * 1000, ["k"]
-    )
-    table = EventTable(
-        {"start_ns": [0, 0], "end_ns": [5000, 7000], "site": [0, 1], "is_async": [True, False],
-         "track": [0, 1]},
-        sites=[Site("waiting"), Site("op")], tracks=[Track(0), Track(1)], kernels=kernels,
-    )  # fmt: skip
-    averages = EventList.from_table(table, use_device="cuda").key_averages()
-    assert {a.key: a.device_time_total for a in averages} == {"waiting": 0, "op": 5}
 
 
 def test_events_know_the_arrow_from_forward_to_backward() -> None:
