@@ -32,7 +32,8 @@ def option_tables() -> str:
 def _table(parser: argparse.ArgumentParser) -> str:
     lines = ["| option | what |", "|---|---|"]
     for action in parser._actions:
-        if not action.option_strings or isinstance(action, argparse._HelpAction):
+        hidden = isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS
+        if hidden or not action.option_strings:
             continue
         value = _value(parser, action)
         names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
