@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the tables of options in docs/command_line.md from the argument parsers. A test fails if they are outdated.
+"""Write the tables of options and formats in docs/command_line.md. A test fails if they are outdated.
 
 python docs/site/command_options.py --write
 """
@@ -19,14 +19,19 @@ END = "<!-- end -->\n"
 
 
 def option_tables() -> str:
-    """Return Markdown: a table of options for each command, in the order of the help text."""
+    """Return Markdown: a table of options for each command, in the order of the help text, and one of formats."""
     sys.path.insert(0, str(ROOT / "python"))
+    from fastprof.cli.formats import FORMATS
     from fastprof.cli.main import make_parser
 
     parser = make_parser("fastprof")
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     tables = {"fastprof": parser, **{f"fastprof {n}": p for n, p in commands.choices.items()}}
-    return "\n".join(f"### {name}\n\n{_table(each)}" for name, each in tables.items())
+    formats = ["### Formats", "", "| `--to` | suffixes | what |", "|---|---|---|"]
+    for kind, (suffixes, what, _) in FORMATS.items():
+        formats.append(f"| `{kind}` | {', '.join(f'`{s}`' for s in suffixes)} | {_cell(what)} |")
+    options = (f"### {name}\n\n{_table(each)}" for name, each in tables.items())
+    return "\n".join([*options, *formats, ""])
 
 
 def _table(parser: argparse.ArgumentParser) -> str:

@@ -34,7 +34,10 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("input", metavar="IN", help="the trace to read")
     parser.add_argument("output", metavar="OUT", help="the file to write")
     parser.add_argument(
-        "--to", choices=tuple(FORMATS), help="output format (default: by the suffix of OUT)"
+        "--to",
+        choices=tuple(FORMATS),
+        metavar="FORMAT",
+        help="output format (default: by the suffix of OUT)",
     )
     add_reading_options(parser)
     parser.set_defaults(command=convert)

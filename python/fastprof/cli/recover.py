@@ -59,7 +59,9 @@ def add_parser(commands: Subparsers) -> None:
         metavar="PATH",
         help="also write a trace (see formats); may be given several times",
     )
-    parser.add_argument("--to", choices=tuple(FORMATS), help="their format, whatever the suffix")
+    parser.add_argument(
+        "--to", choices=tuple(FORMATS), metavar="FORMAT", help="their format, whatever the suffix"
+    )
     parser.add_argument(
         "--session", type=int, default=0, metavar="ID", help="another session than the file's own"
     )

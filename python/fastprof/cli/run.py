@@ -84,7 +84,10 @@ def add_parser(commands: Subparsers) -> None:
         help="file of the trace (default: NAME.trace.json; formats are listed below)",
     )
     parser.add_argument(
-        "--to", choices=tuple(FORMATS), help="trace format (default: by the suffix of PATH)"
+        "--to",
+        choices=tuple(FORMATS),
+        metavar="FORMAT",
+        help="trace format (default: by the suffix of PATH)",
     )
     parser.add_argument(
         "--html",
