@@ -40,6 +40,8 @@ def _table(parser: argparse.ArgumentParser) -> str:
         hidden = isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS
         if hidden or not action.option_strings:
             continue
+        if action.help == argparse.SUPPRESS:  # an earlier spelling
+            continue
         value = _value(parser, action)
         names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
         text = parser._get_formatter()._expand_help(action) if action.help else ""
