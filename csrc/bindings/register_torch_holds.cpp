@@ -10,7 +10,7 @@
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/module_hierarchy.hpp"
 #include "adapters/torch/ops/op_observer.hpp"
-#include "adapters/torch/ops/session_propagation.hpp"
+#include "adapters/torch/ops/torch_propagation.hpp"
 #include "bindings/hold.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "adapters/torch/debug_info/memory_reporter.hpp"
-#include "adapters/torch/ops/session_propagation.hpp"
+#include "adapters/torch/ops/torch_propagation.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 

@@ -93,7 +93,7 @@ struct ThreadOps {
   uint64_t forward_thread;
   uint64_t forward_track;
   EnclosingStack enclosing;
-  // The sessions propagated with the current work (session_propagation.hpp), 0 for none, and the
+  // The sessions propagated with the current work (torch_propagation.hpp), 0 for none, and the
   // ones that the thread joined for it.
   uint64_t propagation_id;
   SessionStay stay;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session membership in libtorch's debug info: see session_propagation.hpp.
-#include "adapters/torch/ops/session_propagation.hpp"
+// Session membership in libtorch's debug info: see torch_propagation.hpp.
+#include "adapters/torch/ops/torch_propagation.hpp"
 
 #include <mutex>
 #include <new>
