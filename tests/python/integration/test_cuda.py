@@ -294,25 +294,6 @@ print(json.dumps([[e.name for e in prof.events()], prof.missing]))
     assert seen[0] == ["range"] and "no CUDA driver" in str(seen[1])
 
 
-def test_calls_of_python_and_tasks_are_passed(double: Path, tmp_path: Path) -> None:
-    """Work belongs to the range, also if Python calls and the task's own row are nearer."""
-    seen = run(double, """
-import asyncio
-async def work(n):
-    with record_function(f"r{n}"):
-        for _ in range(3):
-            launch(f"k{n}".encode())
-            await asyncio.sleep(0)
-async def main():
-    await asyncio.gather(*(asyncio.create_task(work(n)) for n in range(3)))
-with profile(activities=both, with_stack=True) as prof:
-    asyncio.run(main())
-kernels = sorted((e.name, k.name) for e in prof.events() for k in e.kernels)
-print(json.dumps(kernels))
-""", tmp_path)  # fmt: skip
-    assert seen == [[f"r{n}", f"k{n}"] for n in range(3) for _ in range(3)]
-
-
 def test_a_thread_local_profile_has_its_own_launches(double: Path, tmp_path: Path) -> None:
     seen = run(double, """
 before, done = threading.Event(), threading.Event()

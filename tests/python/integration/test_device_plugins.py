@@ -169,39 +169,6 @@ print(json.dumps([names(outer), names(inner)]))
     assert seen == [["one", "two"], ["two", "three"]]
 
 
-def test_steps_pauses_and_filters(toy: Path, tmp_path: Path) -> None:
-    seen = run(toy, """
-npu = toy()
-found = []
-names = lambda p, c="kernel": [p.event_table.name(r) for r in rows(p.event_table, c)]
-with profile(activities=both, schedule=fastprof.schedule(wait=1, warmup=1, active=2, repeat=2),
-             on_trace_ready=lambda p: found.append(names(p))) as prof:
-    for step in range(8):
-        npu.toy_npu_launch(f"step{step}".encode(), 0, 0, 1000)
-        prof.step()
-with profile(activities=both) as paused:
-    npu.toy_npu_launch(b"before", 0, 1, 1000)
-    paused.toggle_collection_dynamic(False, both)
-    npu.toy_npu_launch(b"paused", 0, 1, 1000)
-    paused.toggle_collection_dynamic(True, both)
-    npu.toy_npu_launch(b"after", 0, 1, 1000)
-def categories(*activities):
-    with profile(activities=activities) as p:
-        with record_function("range"):
-            npu.toy_npu_launch(b"k", 0, 0, 1000); npu.toy_npu_copy(10, 0, 0, 1000)
-    field = p.event_table.sites.field("category")
-    return sorted({field[s] for s in p.event_table.column("site")})
-print(json.dumps([found, names(paused),
-    categories(ProfilerActivity.CPU, {ProfilerActivity.PrivateUse1: ["kernel"]}),
-    categories(ProfilerActivity.PrivateUse1), categories(ProfilerActivity.CPU)]))
-""", tmp_path)  # fmt: skip
-    assert seen[0] == [["step2", "step3"], ["step6", "step7"]]
-    assert seen[1] == ["before", "after"]
-    assert seen[2] == ["kernel", "privateuse1_runtime", "user_annotation"]
-    assert seen[3] == ["gpu_memcpy", "kernel", "privateuse1_runtime"]
-    assert seen[4] == ["user_annotation"]
-
-
 def test_threads_and_many_activities(toy: Path, tmp_path: Path) -> None:
     """Each kernel has the range of its own launch, on the queue that its thread uses."""
     seen = run(toy, """

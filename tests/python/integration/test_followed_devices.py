@@ -132,25 +132,6 @@ if __name__ == "__main__":
         assert {"own", "executed", "served"} <= {table.name(i) for i in range(len(table))}
 
 
-def test_a_process_that_leaves_early_keeps_what_was_written(folder: Path, double: Path) -> None:
-    """os._exit() and a signal: work of more than a second before is there."""
-    result = run(folder, double, """
-def work(name):
-    gpu_work(name)
-    time.sleep(2.5)
-    gpu_work("late" + name)
-    os._exit(0) if name == "left" else os.kill(os.getpid(), signal.SIGKILL)
-if __name__ == "__main__":
-    with fastprof.profile(activities=both, follow_children=True) as prof:
-        spawn = multiprocessing.get_context("spawn")
-        children = [spawn.Process(target=work, args=(name,)) for name in ("left", "killed")]
-        for child in children: child.start()
-        for child in children: child.join()
-    report_work(prof)
-""")  # fmt: skip
-    check_work(result, {"left", "killed"})
-
-
 def test_a_process_that_still_runs_is_asked_for_its_work(folder: Path, double: Path) -> None:
     result = run(folder, double, """
 def work(ready, leave):

@@ -107,29 +107,3 @@ print(1)
     assert [(call, name) for _, call, name in ours[len(torchs) :]] == [
         ("begin", "pushed"), ("begin", "marked"), ("end", ""), ("end", ""),
     ]  # fmt: skip
-
-
-def test_the_exclusive_profiler_passes_ranges_on(tmp_path: Path) -> None:
-    """State ITT of the legacy profiler, whose stubs are the attached collector."""
-    collector = build("itt/collector.cpp", tmp_path / "collector.so")
-    log = tmp_path / "log"
-    run_python(
-        """
-import fastprof
-from fastprof import _core
-_core.legacy_enable(state=4, record_shapes=False, profile_memory=False, with_stack=False,
-                    with_flops=False, with_modules=False)
-with fastprof.record_function("outer"):
-    with fastprof.record_function("inner"):
-        pass
-_core.legacy_disable()
-print("null")
-""",
-        {**os.environ, "INTEL_LIBITTNOTIFY64": str(collector), "COLLECTOR_LOG": str(log)},
-    )
-    calls = [line.split(" ", 1)[1].strip() for line in log.read_text().splitlines()]
-    end = "end fastprof"
-    assert calls == [
-        "begin fastprof __start_profile", end,  # a mark is an empty task
-        "begin fastprof outer", "begin fastprof inner", end, end,
-    ]  # fmt: skip

@@ -93,26 +93,6 @@ print(json.dumps([tracks(p.event_table) for p in (outer, inner, later)]))
     ]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"FAKE_CUPTI_FAIL": "cuptiGetStreamIdEx=15,cuptiGetContextId=15"},
-        {"NVTX_INJECTION64_PATH": ""},
-    ],
-    ids=["CUPTI refuses", "another tool"],
-)
-def test_without_an_answer_streams_keep_their_numbers(
-    double: Path, tmp_path: Path, programs: dict[str, str], settings: dict[str, str]
-) -> None:
-    seen = run(double, _HEAD + """
-client.name_stream(0, 9, b"first")
-with profile(activities=both) as prof:
-    launch(stream=9)
-print(json.dumps([tracks(prof.event_table), prof.missing]))
-""", tmp_path, **{**programs, **settings})  # fmt: skip
-    assert seen == [{"0.9": "stream 9"}, {}]
-
-
 def test_a_forked_child_may_name_and_does_not_touch_cupti(
     double: Path, tmp_path: Path, programs: dict[str, str]
 ) -> None:

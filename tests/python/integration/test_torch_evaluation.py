@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-import random
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -15,60 +12,6 @@ import fastprof  # noqa: E402
 from fastprof import analysis  # noqa: E402
 
 pytestmark = pytest.mark.integrations
-
-
-class _Event:
-    def __init__(self, start, end, children=()):
-        self.id, self.name, self.children = id(self), "e", list(children)
-        self.start_time_ns, self.end_time_ns = start, end
-
-
-def test_overlap_with_disjoint_intervals_of_equal_gaps():
-    # With intervals that do not touch each other, none of the published defects applies.
-    draw = random.Random(5)
-    for _ in range(200):
-        edges = sorted(draw.sample(range(100), 2))
-        pairs = [(a, a + 4) for a in range(draw.randrange(9), 100, 9)]
-        theirs = _utils.EventKey(_Event(*edges)).intervals_overlap(
-            [_utils.Interval(*pair) for pair in pairs]
-        )
-        ours = analysis.EventKey(_Event(*edges)).intervals_overlap(
-            [analysis.Interval(*pair) for pair in pairs]
-        )
-        assert ours == theirs
-
-
-def test_traversal_and_search():
-    roots = [
-        _Event(0, 1, [_Event(0, 1, [_Event(0, 1)]), _Event(0, 1)]),
-        _Event(0, 1, [_Event(0, 1)]),
-    ]
-    for name in ("traverse_dfs", "traverse_bfs"):
-        assert list(getattr(analysis, name)(roots)) == list(getattr(_utils, name)(roots))
-    values = [3, 1, 4, 1, 5, 9, 2, 6, 5]
-    for start in range(9):
-        for end in (None, 4, 9, 20):
-            arguments = {"start": start, "end": end}
-            assert analysis.argmax(values, **arguments) == _utils.argmax(values, **arguments)
-            ours = analysis.index_of_first_match(values, lambda v: v > 4, **arguments)
-            assert ours == _utils.index_of_first_match(values, lambda v: v > 4, **arguments)
-
-
-def test_fx_mapping_of_one_thread(monkeypatch):
-    from torch.fx import traceback
-
-    nodes = {n: {"stack_trace": f"line {n}", "name": f"node{n}"} for n in (0, 1)}
-    monkeypatch.setattr(traceback, "_FX_METADATA_REGISTRY", {"m.py": {"node_metadata": nodes}})
-
-    def event(name, ts, dur):
-        return {"name": name, "ts": ts, "dur": dur, "tid": 1, "pid": 1, "cat": "cpu_op"}
-
-    spans = [("## m.py ##", 0, 99), ("## 0 ##", 5, 20), ("mm", 7, 2), ("## 1 ##", 30, 20)]
-    data = {"traceEvents": [event(*span) for span in [*spans, ("add", 33, 2), ("sub", 60, 2)]]}
-    ours = analysis.map_recorded_events_to_aten_ops_with_stack_trace(data)
-    theirs = copy.deepcopy(data)
-    _utils.map_recorded_events_to_aten_ops_with_stack_trace(theirs)
-    assert ours["traceEvents"] == theirs["traceEvents"]
 
 
 def test_anti_patterns_of_the_same_work_are_those_that_torch_matches():

@@ -104,30 +104,6 @@ def test_a_backward_of_another_thread(tmp_path: Path) -> None:
     assert ends["s"] != ends["f"]
 
 
-def test_arrows_of_the_program_stay_apart(tmp_path: Path) -> None:
-    with fastprof.profile() as p:
-        with fastprof.record_function("ours"):
-            fastprof.flow_begin(1, "mine")
-        mlp()
-        with fastprof.record_function("theirs"):
-            fastprof.flow_end(1, "mine")
-    events = trace(p, tmp_path / "trace.json")
-    mine = [e for e in events if e["ph"] in ("s", "f") and e.get("cat") != "fwdbwd"]
-    assert [e["ph"] for e in mine] == ["s", "f"]
-    assert {e["name"] for e in mine} == {"mine"}
-    assert links(events)
-
-
-def test_an_op_that_throws_makes_no_link(tmp_path: Path) -> None:
-    x = torch.ones(3, requires_grad=True)
-    with fastprof.profile() as p:
-        with pytest.raises(RuntimeError):
-            x + torch.ones(2)
-        x.exp().sum().backward()
-    found = links(trace(p, tmp_path / "trace.json"))
-    assert set(found) == {("aten::exp", "ExpBackward0"), ("aten::sum", "SumBackward0")}
-
-
 def test_both_formats_as_perfetto_reads_them(tmp_path: Path) -> None:
     distribution = perfetto_distribution()
     if distribution is None:

@@ -164,34 +164,6 @@ def test_results_exist_once_a_recording_has_ended(tmp_path: Path) -> None:
         prof._parse_kineto_results(None)
 
 
-def test_calls_of_modules_and_functions_are_nodes_like_torchs() -> None:
-    """As vLLM's layerwise profiler reads them: modules by `typed[1].module`, on thread 1."""
-    kinds = torch._C._profiler._EventType
-    trees = []
-    for kit in KITS:
-        prof = profiled(kit, profile_memory=False, with_stack=True, with_modules=True)
-        lines = []
-        for node in nodes(prof.profiler.kineto_results.experimental_event_tree()):
-            assert node.start_tid >= 1
-            if node.tag == kinds.PyCall and node.typed[1].module is not None:
-                around = node.parent
-                while around and not (around.tag == kinds.PyCall and around.typed[1].module):
-                    around = around.parent
-                outer = around.typed[1].module.cls_name if around else None
-                ops = {one.name for one in nodes(node.children) if one.tag == kinds.TorchOp}
-                lines.append((node.typed[1].module.cls_name, outer, ops))
-            if node.tag == kinds.PyCall and node.name.endswith(": forward"):
-                assert node.typed[1].callsite.function_name == "forward"
-                assert node.typed[1].caller.line_number > 0
-        trees.append(lines)
-    assert trees[1] == trees[0]
-    assert [line[:2] for line in trees[1]][:3] == [
-        ("Net", None),
-        ("Linear", "Net"),
-        ("Linear", "Net"),
-    ]
-
-
 def test_torchs_own_readers_read_ours() -> None:
     from torch.cuda import _memory_viz
     from torch.profiler import _pattern_matcher, _utils

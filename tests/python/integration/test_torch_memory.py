@@ -341,17 +341,6 @@ def test_a_torch_whose_memory_is_not_known_is_told(monkeypatch: pytest.MonkeyPat
     assert len(p.events()) > 50
 
 
-def test_torch_imported_after_the_profile_started() -> None:
-    code = """
-        import fastprof
-        with fastprof.profile(profile_memory=True) as p:
-            import torch
-            torch.zeros(1000)
-        print(p.missing, 4000 in [e.cpu_memory_usage for e in p.events()])
-    """
-    assert run_python(code) == "{} True\n"
-
-
 def test_a_forked_child_reports_nothing_of_its_parents_profile() -> None:
     code = """
         import os, torch, fastprof

@@ -191,38 +191,6 @@ def test_traces_have_eager_modules(tmp_path: Path) -> None:
     assert "Sequential_0.ReLU_0" in loaded.coded["module_hierarchy"].values
 
 
-def test_modules_are_recorded_once_where_all_calls_are_traced() -> None:
-    model, inputs = Outer(), torch.ones(2, 4)
-    with fastprof.profile(with_stack=True) as calls:
-        model(inputs)
-    with fastprof.profile(with_stack=True, with_modules=True) as both:
-        model(inputs)
-    assert named_modules(both) == named_modules(calls) == EAGER
-
-    def functions(profile: fastprof.profile) -> Counter[tuple[str, int]]:
-        found = profile.python_calls().functions
-        return Counter({(f.function, f.line): f.calls for f in found if "fastprof" not in f.file})
-
-    assert functions(both) == functions(calls)
-    assert ("aten::linear", "Outer_0.Linear_0") in modules_of_ops(both)
-    assert "module_hierarchy" not in calls.event_table.coded
-
-
-def test_nested_profiles_have_what_each_asked_for() -> None:
-    model, inputs = Outer(), torch.ones(2, 4)
-    with fastprof.profile() as plain, fastprof.profile(with_modules=True) as modules:
-        model(inputs)
-        with fastprof.profile(with_stack=True) as calls:
-            model(inputs)
-        model(inputs)
-    assert named_modules(plain) == []
-    assert named_modules(modules) == [*EAGER, *EAGER, *EAGER]
-    assert named_modules(calls) == EAGER
-    functions = [e.name for e in calls.events() if e.is_python_function]
-    assert any(name.endswith(": forward") for name in functions)
-    assert {e.name for e in modules.events() if e.is_python_function} == {n for n, _ in EAGER}
-
-
 def test_exceptions_overriding_calls_and_threads() -> None:
     class Failing(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -236,25 +236,6 @@ def test_a_wrong_layout_is_refused() -> None:
         assert _core.torch_self_test(VERSION, CXX11_ABI, shift) != ""
 
 
-@pytest.mark.parametrize(
-    ("version", "cxx11_abi"),
-    [("2.5.1", True), ("99.0.0", True), ("3", True), ("", True), ("2.130.0", True),
-     (VERSION, not CXX11_ABI)],
-)  # fmt: skip
-def test_an_unknown_version_is_refused_before_anything_is_looked_at(
-    version: str, cxx11_abi: bool
-) -> None:
-    # In a process without libtorch, the unknown version is reported, not the missing library.
-    code = f"""
-        from fastprof import _core
-        print(_core.torch_prepare({version!r}, {cxx11_abi}))
-        print(_core.torch_prepare("2.13.0+cpu", True))
-    """
-    unknown, absent = run_python(code).splitlines()
-    assert "has no layout for" in unknown and "2.7 to 2.15" in unknown
-    assert "libtorch_cpu is not loaded" in absent
-
-
 def test_a_profile_with_an_unknown_torch_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
         import sys, types, warnings
@@ -276,38 +257,6 @@ def test_a_profile_with_an_unknown_torch_says_so(monkeypatch: pytest.MonkeyPatch
     assert told.startswith("1 profile: torch ops are not recorded: ") and told.endswith(" <string>")
     assert "99.1.0" in missing
     assert names == "['mine']"
-
-
-def test_torch_imported_after_the_profile_started() -> None:
-    code = """
-        import sys
-        import fastprof
-        assert "torch" not in sys.modules
-        from fastprof.adapters.torch import ops as torch_ops
-        finders = list(sys.meta_path)
-        with fastprof.profile() as p:
-            import torch
-            torch.zeros(3)
-        assert [f for f in finders if f in sys.meta_path] == finders
-        assert torch_ops._watch is None
-        assert "fastprof" not in type(torch.__loader__).__module__
-        assert torch.__spec__.loader is torch.__loader__
-        print("aten::zeros" in [e.name for e in p.events()], p.missing)
-    """
-    assert run_python(code) == "True {}\n"
-
-
-def test_torch_is_never_imported() -> None:
-    code = """
-        import sys
-        import fastprof
-        with fastprof.profile() as p:
-            pass
-        p.events()
-        from fastprof.adapters.torch import ops as torch_ops
-        print("torch" in sys.modules, torch_ops._watch)
-    """
-    assert run_python(code) == "False None\n"
 
 
 def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:

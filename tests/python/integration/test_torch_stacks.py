@@ -131,34 +131,6 @@ def test_a_backward_op_has_the_stack_of_its_forward_op() -> None:
     assert inside.name == "aten::mul" and inside.stack == exp.stack
 
 
-def test_grouped_by_stack_and_source_location() -> None:
-    x = torch.ones(3)
-
-    def here() -> None:
-        x.exp()
-
-    def there() -> None:
-        x.exp()
-        x.exp()
-
-    def work() -> None:
-        here()
-        here()
-        there()
-
-    p = ours(work)
-    groups = {
-        tuple(a.stack): a.count for a in p.key_averages(group_by_stack_n=1) if a.key == "aten::exp"
-    }
-    assert sorted(groups.values()) == [1, 1, 2]
-    assert all(len(stack) == 1 for stack in groups)
-    assert sum(a.count for a in p.key_averages() if a.key == "aten::exp") == 4
-    text = p.key_averages(group_by_stack_n=2).table(max_src_column_width=500)
-    assert "Source Location" in text
-    first = here.__code__.co_firstlineno
-    assert f"{__file__}({first + 1}): here" in text
-
-
 def test_threads_of_libtorch_have_no_python_stack() -> None:
     @torch.jit.script  # type: ignore[untyped-decorator]
     def two(x: torch.Tensor) -> torch.Tensor:
@@ -189,76 +161,6 @@ def test_ops_that_hold_the_gil_and_ops_that_throw() -> None:
     assert any(f"({first + 1}): work" in entry for entry in events["mine"].stack)
     assert events["aten::add"].stack[0].endswith(f"({first + 4}): work")
     assert events["aten::zeros"].stack[0].endswith(f"({first + 5}): work")
-
-
-def test_ops_inside_ops_have_the_stack_where_they_run() -> None:
-    """An op reuses the stack of the op around it, unless Python code runs in between."""
-    library = torch.library.Library("fastprof_stacks", "DEF")
-    library.define("outer(Tensor x) -> Tensor")
-
-    def outer(x: Any) -> Any:
-        doubled = x + x
-        return helped(doubled)
-
-    def helped(x: Any) -> Any:
-        return torch.ones_like(x)
-
-    library.impl("outer", outer, "CPU")
-
-    def hook(grad: Any) -> Any:
-        return grad.neg()
-
-    def work() -> None:
-        with torch.profiler.record_function("range"):
-            torch.ops.fastprof_stacks.outer(torch.ones(2))
-            x = torch.ones(2, requires_grad=True)
-            x.register_hook(hook)
-            (x.exp() + x).sum().backward()
-
-    work()
-    first = work.__code__.co_firstlineno
-
-    def at(function: Any, line: int) -> str:
-        return f"({function.__code__.co_firstlineno + line}): {function.__name__}"
-
-    stacks: dict[str, list[list[str]]] = {}
-    for event in ours(work).events():
-        stacks.setdefault(event.name, []).append(event.stack)
-    ((op, *around),) = stacks["fastprof_stacks::outer"]
-    assert any(entry.endswith(f"({first + 2}): work") for entry in (op, *around))
-    inside = next(stack for stack in stacks["aten::add"] if stack[0].endswith(at(outer, 1)))
-    assert inside[-len(around) - 1 :] == [op, *around]
-    like, *_ = stacks["aten::ones_like"]
-    assert like[0].endswith(at(helped, 1)) and like[1].endswith(at(outer, 2))
-    assert like[2:] == inside[1:]
-    assert like in stacks["aten::empty_like"]  # no Python code in between
-    (neg,) = stacks["aten::neg"]
-    assert neg[0].endswith(at(hook, 1))
-    # After the hook, the engine continues with the stack from before it.
-    accumulated = [s for name, all_of in stacks.items() if "AccumulateGrad" in name for s in all_of]
-    assert accumulated and not any("): hook" in entry for s in accumulated for entry in s)
-
-
-def test_a_users_range_gives_no_stack_to_what_it_holds() -> None:
-    """Inside one range, a function is called from two lines, each time at the same place on the C stack."""
-
-    def run() -> None:
-        torch.ones(1)
-
-    def here() -> None:
-        run()
-
-    def there() -> None:
-        run()
-
-    def work() -> None:
-        with torch.profiler.record_function("range"):
-            here()
-            there()
-
-    one, other = (event.stack for event in ours(work).events() if event.name == "aten::ones")
-    assert one[0] == other[0]
-    assert one[1].endswith("): here") and other[1].endswith("): there")
 
 
 def test_code_is_let_go_after_the_profile() -> None:
@@ -336,32 +238,3 @@ def test_a_stack_costs_no_memory_after_its_profile() -> None:
     before = resident_kilobytes()
     profiles(400)
     assert resident_kilobytes() - before < 2048
-
-
-def test_native_stacks_of_ops_contain_the_python_frames_and_libtorchs() -> None:
-    model, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
-
-    def work() -> None:
-        model(x).sum().backward()
-
-    work()
-    plain = ours(work)
-    with fastprof.profile(with_stack=True, python_calls=False, native=True) as native:
-        work()
-    assert not native.missing
-    of_plain = {e.name: list(e.stack or ()) for e in plain.events()}
-    of_native = {e.name: list(e.stack or ()) for e in native.events()}
-    assert of_native.keys() == of_plain.keys() and len(of_plain) > 8
-    for name, stack in of_native.items():
-        python = [line for line in stack if "): " in line]
-        functions = [line.rpartition("): ")[2] for line in of_plain[name]]
-        # the outer frames differ: the two profiles are begun in different places
-        common = functions.index("work") if "work" in functions else 0
-        assert [line.rpartition("): ")[2] for line in python][:common] == functions[:common], name
-        if not of_plain[name]:  # a backward function without a forward op has none, as in PyTorch
-            continue
-        compiled = [line for line in stack if "(libtorch" in line]
-        assert compiled, (name, stack)
-        assert not compiled[0].startswith(("at::RecordFunction", "c10::Dispatcher::runRecord"))
-    assert any(line.startswith("at::_ops::addmm::call") for line in of_native["aten::addmm"])
-    assert any(line.startswith("at::native::linear") for line in of_native["aten::addmm"])

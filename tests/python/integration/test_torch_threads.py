@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 import warnings
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from known_torch import CPU, CXX11_ABI, torch
-from processes import resident_kilobytes, run_python
+from processes import run_python
 from unfollowed import run_unfollowed
 
 import fastprof
@@ -162,20 +161,6 @@ def test_a_thread_of_libtorch_is_left_again() -> None:
     assert forked.is_set()
     assert sum(e.name == "aten::cosh" for e in p.events()) == 80
     assert not any(e.name == "aten::full" for e in p.events())
-
-
-def test_nothing_is_left_in_the_threads_chain() -> None:
-    def profiles(count: int) -> None:
-        for _ in range(count):
-            with fastprof.profile(all_threads=False, profile_memory=True):
-                forking()
-
-    profiles(200)
-    gc.collect()
-    before = resident_kilobytes()
-    profiles(1000)
-    gc.collect()
-    assert resident_kilobytes() - before < 2048
 
 
 def test_torch_imported_later_and_a_forked_child() -> None:

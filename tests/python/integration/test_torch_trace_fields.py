@@ -12,7 +12,6 @@ import pytest
 from known_torch import OWN_MEMBERS, needs_inputs, torch
 
 import fastprof
-from fastprof.profiler.metadata import distributed_info
 
 pytestmark = pytest.mark.integrations
 
@@ -150,52 +149,6 @@ def test_without_an_observer_no_op_is_numbered(work: Callable[[], None]) -> None
     with fastprof.profile() as profile:
         work()
     assert not profile.event_table.has("record_function_id")
-
-
-def test_distributed_info_is_torchs(work: Callable[[], None], tmp_path: Path) -> None:
-    distributed = torch.distributed
-    if not distributed.is_available() or distributed.is_initialized():
-        pytest.skip("this torch has no torch.distributed, or a group runs already")
-    store = distributed.HashStore()
-    distributed.init_process_group("gloo", rank=0, world_size=1, store=store)
-    try:
-        profile, _ = traced(fastprof, work, tmp_path / "in.json")
-        _, theirs = traced(torch.profiler, work, tmp_path / "torch.json")
-        assert json.loads(json.dumps(distributed_info())) == theirs["distributedInfo"]
-        with fastprof.profile() as open_when_destroyed:
-            work()
-            distributed.destroy_process_group()
-    finally:
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
-    for ended in (profile, open_when_destroyed):
-        ended.export_chrome_trace(tmp_path / "after.json")
-        ours = json.loads((tmp_path / "after.json").read_text())
-        assert ours["distributedInfo"] == theirs["distributedInfo"]
-        assert ours["distributedInfo"]["pg_count"] == 1
-        assert len(ours["distributedInfo"]["pg_config"]) == 1
-    assert distributed_info() is None
-
-
-def test_async_ranges_share_a_row_with_their_name(tmp_path: Path) -> None:
-    import asyncio
-
-    @fastprof.record_function("shared")
-    async def waits() -> None:
-        await asyncio.sleep(0)
-
-    with fastprof.profile() as profile:
-        torch.ones(1)
-        asyncio.run(waits())
-        with fastprof.record_function("shared"):
-            pass
-    (row,) = [average for average in profile.key_averages() if average.key == "shared"]
-    assert row.count == 2 and row.is_user_annotation
-    profile.export_chrome_trace(tmp_path / "trace.json")
-    found = ranges_of(json.loads((tmp_path / "trace.json").read_text()))
-    shared = [e for e in found if e["name"] == "shared"]
-    assert [e["cat"] for e in shared] == ["user_annotation"] * 2
-    assert sorted(e["args"].get("is_async", False) for e in shared) == [False, True]
 
 
 def test_rows_of_python_functions_have_torchs_args(tmp_path: Path) -> None:

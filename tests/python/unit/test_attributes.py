@@ -223,20 +223,6 @@ def test_post_processing_timeout() -> None:
         fastprof.profile(post_processing_timeout_s=-1)
 
 
-def test_filters_spelled_as_pytorch_spells_them() -> None:
-    for name in ("USER_ANNOTATION", "user_annotation"):
-        with fastprof.profile(activities=[{ProfilerActivity.CPU: [name]}]) as p:
-            with fastprof.record_function("x"):
-                pass
-        assert names(p) == ["x"]
-    with fastprof.profile(activity_filters={ProfilerActivity.CPU: {"CPU_OP"}}) as p:
-        with fastprof.record_function("x"):
-            pass
-    assert names(p) == []
-    with pytest.raises(ValueError, match="listed twice"):
-        fastprof.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CPU])
-
-
 def test_subinterpreters_are_refused() -> None:
     code = """
         import sys

@@ -36,18 +36,6 @@ def test_groups_by_what_the_key_holds() -> None:
         assert [a.count for a in events.key_averages()] == [2, 1, 1, 1, 1]
 
 
-def test_flops_of_a_group_are_those_that_are_known() -> None:
-    rows = [
-        event("a", 0, 1, flops=4),
-        event("b", 2, 3),
-        event("a", 4, 5),
-        event("c", 6, 7, flops=1),
-        event("a", 8, 9, flops=3),
-    ]
-    for events in both_forms(*rows):
-        assert {a.key: a.flops for a in events.key_averages()} == {"a": 7, "b": 0, "c": 1}
-
-
 def test_groups_by_shapes_stack_and_overload_and_blanks_the_rest() -> None:
     rows = [
         event("a", 0, 1, input_shapes=[[1]], stack=["f", "g"], overload_name="x"),

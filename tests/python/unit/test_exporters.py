@@ -245,3 +245,27 @@ def test_a_whole_speedscope_document() -> None:
             },
         ],
     }  # fmt: skip
+
+
+def test_chrome_trace_of_a_hand_made_list(tmp_path: Path) -> None:
+    op = event("op", 10, 20, use_device="cuda")
+    op.append_kernel("first", 2, 3.0)
+    op.append_kernel("second", 2, 4.0)
+    remote = event("far", 0, 5, thread=7, is_remote=True, node_id=3)
+    silent = event("[memory]", 0, 0, trace_name=None)
+    path = tmp_path / "trace.json.gz"
+    EventList([op, remote, silent]).export_chrome_trace(path)
+    written = strict(gzip.decompress(path.read_bytes()).decode())["traceEvents"]
+    slices = {e["name"]: e for e in written if e["ph"] == "X"}
+    assert set(slices) == {"op", "first", "second", "far"}
+    assert (slices["op"]["ts"], slices["op"]["dur"], slices["op"]["tid"]) == (10, 10, 1)
+    assert slices["second"]["ts"] == slices["first"]["ts"] + 3.0  # one after the other
+    assert slices["first"]["pid"] != slices["op"]["pid"]
+    names = {e["pid"]: e["args"]["name"] for e in written if e["name"] == "process_name"}
+    assert names[slices["far"]["pid"]] == "node 3"
+    assert names[slices["first"]["pid"]] == "cuda 2"
+    starts = [e for e in written if e["ph"] == "s"]
+    ends = {e["id"]: e for e in written if e["ph"] == "f"}
+    assert [s["id"] for s in starts] == [0, 1]
+    assert all(ends[s["id"]]["pid"] == slices["first"]["pid"] for s in starts)
+    assert all(type(e["pid"]) is int and type(e["tid"]) is int for e in written)

@@ -117,36 +117,6 @@ def test_asyncio_and_its_executor() -> None:
     assert names(profile) == ["executor", "main", "to_thread"]
 
 
-def test_a_loop_of_another_thread() -> None:
-    async def task(name: str) -> None:
-        with record_function(name):
-            await asyncio.sleep(0)
-            await asyncio.create_task(step(f"{name}'s child"))
-
-    async def step(name: str) -> None:
-        await asyncio.sleep(0.001)
-        work(name)
-
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    async def of_the_loop() -> None:
-        asyncio.create_task(task("not mine"))  # noqa: RUF006
-
-    try:
-        with fastprof.profile(all_threads=False) as profile:
-            own = asyncio.run_coroutine_threadsafe(task("mine"), loop)
-            own.result(30)
-        asyncio.run_coroutine_threadsafe(of_the_loop(), loop).result(30)
-        asyncio.run_coroutine_threadsafe(step("after"), loop).result(30)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-    assert names(profile) == ["mine", "mine's child"]
-
-
 def test_everything_is_put_back() -> None:
     before = (
         threading.Thread.start,

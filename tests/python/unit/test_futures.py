@@ -71,26 +71,6 @@ def test_asyncio_future() -> None:
     assert span_ms(p, "awaited") >= 9
 
 
-@pytest.mark.integrations
-def test_torch_future() -> None:
-    torch_futures = pytest.importorskip("torch.futures")
-    with fastprof.profile() as p:
-        future = torch_futures.Future()
-        with record_function("torch") as rf:
-            following = rf._call_end_callbacks_on_future(future)
-        assert not following.done()
-        future.set_result(9)
-        assert following.wait() == 9
-        broken = torch_futures.Future()
-        with record_function("broken") as rf:
-            following = rf._call_end_callbacks_on_future(broken)
-        broken.set_exception(ValueError("x"))
-        with pytest.raises(ValueError, match="x"):
-            following.wait()
-    assert p.event_table.unfinished == 0
-    assert len(p.events()) == 2
-
-
 def test_only_once_and_only_inside() -> None:
     future: concurrent.futures.Future[int] = concurrent.futures.Future()
     with record_function("x") as rf:

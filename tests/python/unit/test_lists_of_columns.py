@@ -39,18 +39,6 @@ def test_events_are_identical_while_held_and_free_afterwards() -> None:
     assert gc.collect() >= 0
 
 
-def test_looking_changes_nothing() -> None:
-    table = large_table()
-    events = EventList.from_table(table)
-    text = events.key_averages().table()
-    for e in events[:50]:
-        repr(e)
-        e.input_shapes, e.stack, e.kernels  # noqa: B018
-    list(events.key_averages())
-    assert events.key_averages().table() == text
-    assert events.event_table is table
-
-
 def test_assigning_to_an_event_counts_from_then_on() -> None:
     events = EventList.from_table(large_table())
     events[0].name = "mine"

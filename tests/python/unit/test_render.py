@@ -12,8 +12,8 @@ from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
 from fastprof.model.table import EventFlag, EventTable, Site
 from fastprof.views import EventList, FunctionEvent
-from fastprof.views.measures import EventViewError, device_metric_name
-from fastprof.views.render import SORT_KEYS, sorted_rows
+from fastprof.views.measures import EventViewError
+from fastprof.views.render import SORT_KEYS
 
 
 def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
@@ -109,16 +109,6 @@ def test_rows_and_top_level_events() -> None:
     assert len(events.table(row_limit=-1).splitlines()) == 8
 
 
-def test_flops_per_second() -> None:
-    events = EventList([event("a", 0, 1000, flops=2_000_000), event("b", 2000, 2001)])
-    lines = events.table(flops_per_s=True).splitlines()
-    assert lines[1].rstrip().endswith("GFLOPs/s")
-    assert lines[3].rstrip().endswith("2.000")
-    assert lines[4].rstrip().endswith("--")
-    assert events[0].flops_per_s == pytest.approx(2e9)
-    assert events.table(sort_by="flops_per_s")
-
-
 def test_footer_reports_unfinished_and_dropped_events() -> None:
     table = EventTable(
         {"start_ns": [0, 10], "end_ns": [100, 20], "site": [0, 1], "parent": [-1, 0],
@@ -189,39 +179,6 @@ def test_columns_that_do_not_fit_are_named_below() -> None:
     assert "Left out" not in wide_list().table(max_width=len(whole[0]))
     narrow = wide_list().table(max_width=60, sort_by="cpu_time_total")
     assert "CPU total" not in narrow.splitlines()[-1].partition(": ")[2].split(", ")
-
-
-def test_the_device_total_counts_each_activity_once() -> None:
-    """Device events count with their own time; of CPU events, only those of the legacy profiler count."""
-
-    def total(*events: FunctionEvent) -> str:
-        text = EventList(list(events), use_device="cuda").table()
-        return text.rpartition("Self CUDA time total: ")[2].strip()
-
-    def op(legacy: bool) -> FunctionEvent:
-        made = event("op", 0, 10, is_legacy=legacy, use_device="cuda")
-        made.append_kernel("k", 0, 3.0)
-        return made
-
-    kernel = event("k", 20, 27, device_type=DeviceType.CUDA, use_device="cuda")
-    assert total(op(False), kernel) == "7.000us"
-    assert total(op(True), kernel) == "10.000us"
-    assert total(op(True), op(False)) == "3.000us"
-
-
-@pytest.mark.parametrize("device", ["device", "cuda", "xpu", "privateuse1"])
-def test_every_spelling_of_a_device_sorts_alike(device: str) -> None:
-    ops = [event(name, i, i + 1, use_device="cuda", id=i) for i, name in enumerate("abc")]
-    for op, (own, memory) in zip(ops, ((2.0, 30), (3.0, 10), (1.0, 20)), strict=True):
-        op.append_kernel("k", 0, own)
-        op.device_memory_usage = memory
-    frame = EventList(ops, use_device="cuda")._frame()
-    for key in ("{}_time_total", "self_{}_time_total", "{}_time"):
-        assert sorted_rows(frame, key.format(device)).tolist() == [1, 0, 2]
-    for key in ("{}_memory_usage", "self_{}_memory_usage"):
-        assert sorted_rows(frame, key.format(device)).tolist() == [0, 2, 1]
-        assert key.format(device) in SORT_KEYS
-    assert device_metric_name(f"self_{device}_time_total") == "self_device_time_total"
 
 
 def test_sort_keys_are_listed_once() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from report_tables import made, written
 from trace_tables import T0
 
 import fastprof
 from fastprof.model.columns import CodedColumn
-from fastprof.model.table import EventFlag, EventTable, KernelTable
+from fastprof.model.table import EventFlag, EventTable
 from fastprof.views import EventList
 
 
@@ -88,24 +87,3 @@ def test_values_that_take_too_much_room_are_left_out(
     assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
     note = "input shapes of 3 rows are not in this report; those of 2 rows are"
     assert note in data.head["notes"]
-
-
-def test_memory_and_device_times_of_rows(tmp_path: Path) -> None:
-    columns = {
-        "cpu_memory_usage": [10, -30],
-        "device_memory_usage": [5, 8],
-        "parent": [-1, 0],
-        "device_type": [0, 0],
-    }
-    kernels = KernelTable(
-        np.array([0, 1]), np.array([0, 0]), np.array([0, 0]), np.array([700, 200]), ["k"]
-    )
-    table = made([(0, 100, 0, 0), (20, 30, 1, 0)], columns=columns)
-    table = table.with_columns(kernels=kernels)
-    numbers = written(EventList.from_table(table, use_device="cuda"), tmp_path).block("numbers")
-    assert numbers["cpu_memory_usage"].tolist() == [10, -30]
-    assert numbers["self_cpu_memory_usage"].tolist() == [40, -30]
-    assert numbers["device_memory_usage"].tolist() == [5, 8]
-    assert numbers["self_device_memory_usage"].tolist() == [-3, 8]
-    assert numbers["device_ns"].tolist() == [900, 200]
-    assert numbers["self_device_ns"].tolist() == [700, 200]

@@ -10,7 +10,6 @@ from fastprof import errors
 from fastprof.model.table import (
     CodedColumn,
     EventTable,
-    KernelTable,
     Site,
     Track,
 )
@@ -80,17 +79,6 @@ def test_slice_shares_memory() -> None:
     part = table[1:4]
     assert np.shares_memory(part.start_ns, table.start_ns)
     assert part.column("parent").tolist() == [-1, 0, -1]
-
-
-def test_selection_keeps_kernels_of_selected_rows() -> None:
-    kernels = KernelTable(
-        np.array([0, 2, 2]), np.array([0, 0, 1]), np.zeros(3), np.array([5, 6, 7]), ["k", "l"]
-    )
-    table = small_table().with_columns(kernels=kernels)
-    picked = table[[2, 3]]
-    assert picked.kernels is not None
-    assert picked.kernels.row.tolist() == [0, 0]
-    assert picked.kernels.duration_ns.tolist() == [6, 7]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof.model.grouping import group_times
-from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable, Site
+from fastprof.model.table import EventKind, EventTable, KernelTable, Site
 from fastprof.model.tree import EventTree, nest_intervals, sum_by
 
 
@@ -146,31 +146,6 @@ def test_dedupe_equals_the_pass_by_pass_rule(rows: list[tuple[int, int, int]], r
     assert len(tree) == len(rows)
     again = reduced.dedupe()
     assert len(again) == len(reduced)
-
-
-def test_async_rows_have_neither_children_nor_self_time() -> None:
-    finished = int(EventFlag.FINISHED)
-    table = table_of(
-        [(0, 100, 0), (10, 50, 0), (20, 30, 0), (60, 70, 0)],
-        [0, 1, 2, 3],
-        parent=np.array([-1, 0, 1, 0], np.int32),
-        flags=np.array(
-            [finished, finished | EventFlag.CROSS_THREAD_END, finished, finished], np.uint8
-        ),
-    )
-    for tree in (
-        EventTree.of(table),
-        EventTree.of(
-            table_of(
-                [(0, 100, 0), (10, 50, 0), (20, 30, 0), (60, 70, 0)],
-                [0, 1, 2, 3],
-                is_async=[False, True, False, False],
-            )
-        ),
-    ):
-        assert tree.parent.tolist() == [-1, -1, 0, 0]
-        assert tree.total_ns.tolist() == [100, 40, 10, 10]
-        assert tree.self_ns.tolist() == [80, 0, 10, 10]
 
 
 def test_marks_counters_and_memory_rows_are_no_events() -> None:
