@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.native_numbers import ArgType, DetailFlag, DetailType
-from fastprof.decode.detail_columns import Details, find_details
+from fastprof.decode.detail_columns import DetailReader, Details, find_details
 from fastprof.decode.device_columns import device_columns
 from fastprof.decode.op_columns import overload_names
 from fastprof.model.table import (
@@ -35,8 +35,8 @@ _WRITTEN, _UNAVAILABLE = (flag << 32 for flag in (DetailFlag.WRITTEN, DetailFlag
 _FLOPS_ARGUMENT, _SHAPES_MEMBER, _TEXT_ARGUMENT = "flops", "Input Dims", "args"
 
 
-class CaptureLike(Protocol):
-    """The part of fastprof._core.Capture that is read here; tests may pass their own object."""
+class CaptureLike(DetailReader, Protocol):
+    """The part of fastprof._core.Capture that is read here."""
 
     @property
     def t0_ns(self) -> int: ...
@@ -89,7 +89,7 @@ def table_of(
     coded: dict[str, CodedColumn] = {}
     if len(words):
         strings = capture.strings()
-        details = find_details(capture, columns, sites, words, with_flops)
+        details = find_details(capture, sites, with_flops)
         decoder = _Payload(columns, sites, words, strings, details)
         coded = decoder.coded(with_stack, with_modules, with_shapes, with_storages, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
@@ -161,7 +161,6 @@ class _Payload:
         self.site = columns["site"]
         self.payload = columns["payload"]
         self.flags = columns["flags"]
-        self.parent = columns["parent"]
         self.kind = columns["kind"]
         self.sites = sites
         self.words = words
@@ -174,7 +173,7 @@ class _Payload:
         inputs = self.details.inputs
         found: dict[str, Array] = {}
         if with_flops and inputs:
-            found["flops"] = inputs.flops(self.site, self.sites.names, self.parent)
+            found["flops"] = inputs.flops(self.site, self.sites.names)
         found.update(self.details.numbers)
         for site, names in enumerate(self.sites.field("arg_names")):
             if _FLOPS_ARGUMENT not in names:

@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
-from fastprof.decode.op_inputs import OpInputs, code_blocks, decode_op_inputs
+from fastprof.decode.op_inputs import OpInputs, decode_op_inputs
 from fastprof.model.columns import CodedBySite
 from fastprof.model.table import CodedColumn, SiteTable
 
-__all__ = ["FlopsKernel", "OpInputColumns", "formula_sites", "overload_names"]
+__all__ = ["FoundInputs", "OpInputColumns", "formula_sites", "overload_names"]
 
 Array: TypeAlias = NDArray[Any]
 
 
-class FlopsKernel(Protocol):
-    """Native form of the FLOP estimates by row: csrc/include/fastprof/payload/blocks/op_flops.hpp."""
+class FoundInputs(Protocol):
+    """What a capture finds of its rows' FLOPs: csrc/include/fastprof/payload/blocks/op_flops.hpp."""
 
     @property
     def site_inputs(self) -> Sequence[tuple[int, int]]:
@@ -49,24 +49,11 @@ class OpInputColumns:
         self,
         codes: Array | None,
         blocks: Sequence[Sequence[int]],
-        kernel: FlopsKernel | None = None,
+        found: FoundInputs,
     ) -> None:
         self._codes = codes
         self._inputs = _Decoded(blocks)
-        self._kernel = kernel
-
-    @classmethod
-    def find(cls, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> OpInputColumns:
-        """Make it from (rows, index in `words` of each row's first content word) pairs."""
-        found = [(rows, at) for rows, at in blocks if len(rows)]
-        if not found:
-            return cls(None, [])
-        at = np.concatenate([at for _, at in found])
-        count = ((words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
-        numbers, distinct = code_blocks(words, at, count)
-        codes = np.zeros(size, np.int32)
-        codes[np.concatenate([rows for rows, _ in found])] = numbers + 1
-        return cls(codes, distinct)
+        self._found = found
 
     def __bool__(self) -> bool:
         return self._codes is not None
@@ -95,29 +82,17 @@ class OpInputColumns:
             found[name] = CodedColumn(codes, _Joined(_Field(self._inputs, name), other.values))
         return found
 
-    def flops(self, site: Array, names: Sequence[str], parent: Array) -> Array:
+    def flops(self, site: Array, names: Sequence[str]) -> Array:
         """Return FLOPs by row; 0 for ops without a formula (flops.py), as in PyTorch.
 
         An attention op is 0 if ops inside it are counted themselves.
         """
         wrappers = [name.endswith("dot_product_attention") for name in names]
-        if self._kernel is not None and self._codes is not None:
-            site_inputs = self._kernel.site_inputs
-            estimates = [self._estimate(names[at], block) for at, block in site_inputs]
-            return self._kernel.flops_of(self._codes, site_inputs, estimates, wrappers)
-        flops = np.zeros(len(site))
         if self._codes is None:
-            return flops
-        with_formula = np.array(formula_sites(names), np.bool_)
-        rows = np.flatnonzero(with_formula[site] & (self._codes > 0))
-        pair_of = site[rows].astype(np.int64) * len(self._inputs) + self._codes[rows] - 1
-        found, which = np.unique(pair_of, return_inverse=True)
-        split = (divmod(pair, len(self._inputs)) for pair in found.tolist())
-        estimated = [self._estimate(names[at], block) for at, block in split]
-        flops[rows] = np.array(estimated, np.float64)[which.reshape(-1)]
-        if any(wrappers):
-            _leave_out_covered(flops, np.array(wrappers, np.bool_)[site], parent)
-        return flops
+            return np.zeros(len(site))
+        site_inputs = self._found.site_inputs
+        estimates = [self._estimate(names[at], block) for at, block in site_inputs]
+        return self._found.flops_of(self._codes, site_inputs, estimates, wrappers)
 
     def _estimate(self, name: str, block: int) -> float:
         from fastprof.analysis.flops import estimate_flops
@@ -127,15 +102,6 @@ class OpInputColumns:
             return 0.0
         estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
         return 0.0 if estimate is None else float(estimate.flops)
-
-
-def _leave_out_covered(flops: Array, wrappers: Array, parent: Array) -> None:
-    """Set the FLOPs of wrappers to 0 that enclose counted ops. wrappers: mask of rows."""
-    at = parent[np.flatnonzero((flops > 0) & ~wrappers)]
-    while len(at):
-        at = np.unique(at[at >= 0])
-        flops[at[wrappers[at]]] = 0.0
-        at = parent[at]
 
 
 def overload_names(

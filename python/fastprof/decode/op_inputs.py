@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.native_numbers import InputBit, InputKind
 
-__all__ = ["DTYPE_NAMES", "OpInputs", "code_blocks", "decode_op_inputs"]
+__all__ = ["DTYPE_NAMES", "OpInputs", "decode_op_inputs"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -188,28 +188,3 @@ class _Reader:
             return [self._integer() for _ in range(count)]
         words = [self._next() for _ in range((count + 1) // 2)]
         return [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)][:count]
-
-
-def code_blocks(words: Array, first: Array, count: Array) -> tuple[Array, list[list[int]]]:
-    """Number the distinct blocks words[first:first + count]; return (codes, blocks by code)."""
-    codes = np.empty(len(first), np.int32)
-    blocks: list[list[int]] = []
-    for length in np.unique(count).tolist():
-        rows = np.flatnonzero(count == length)
-        at = first[rows]
-        # Blocks of equal hash are compared; on a collision, the blocks themselves are sorted.
-        mixed = np.zeros(len(rows), np.uint64)
-        for k in range(length):
-            mixed = (mixed ^ words[at + k]) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
-        _, chosen, code = np.unique(mixed, return_index=True, return_inverse=True)
-        code = code.reshape(-1)
-        for k in range(length):
-            if not np.array_equal(words[at + k], words[at[chosen] + k][code]):
-                matrix = words[at[:, None] + np.arange(length)]
-                _, chosen, code = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
-                code = code.reshape(-1)
-                break
-        codes[rows] = code + len(blocks)
-        blocks += [words[start : start + length].tolist() for start in at[chosen].tolist()]
-    return codes, blocks

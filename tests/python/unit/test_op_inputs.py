@@ -23,7 +23,6 @@ from fastprof.base.native_numbers import DetailType, InputBit, InputKind
 from fastprof.decode.op_inputs import (
     DTYPE_NAMES,
     OpInputs,
-    code_blocks,
     decode_op_inputs,
 )
 from fastprof.exporters.trace_writers import write_chrome_capture
@@ -313,17 +312,3 @@ def test_blocks_that_end_too_early(tmp_path: Path) -> None:
 
 def stored(words: list[int], address: int) -> list[int]:
     return [words[0] | InputBit.STORAGE, *words[1:], address]
-
-
-def test_blocks_of_equal_hash_are_told_apart() -> None:
-    """The second word undoes what the hash made of the first, so that all blocks collide."""
-
-    def hashed(word: int) -> int:
-        mixed = word * 0x9E3779B97F4A7C15 % 2**64
-        return mixed ^ mixed >> 29
-
-    colliding = [[word, hashed(word) ^ 5] for word in (7, 8, 7, 9)]
-    words = np.array([word for one in colliding for word in one], np.uint64)
-    codes, blocks = code_blocks(words, np.arange(4) * 2, np.full(4, 2))
-    assert [blocks[code] for code in codes.tolist()] == colliding
-    assert len(blocks) == 3

@@ -14,7 +14,6 @@ import fastprof
 from fastprof import _core, errors
 from fastprof.base.native_numbers import DetailType
 from fastprof.decode.consolidate import table_of
-from fastprof.decode.op_columns import OpInputColumns
 from fastprof.decode.op_inputs import OpInputs
 from fastprof.model.join import join_tables
 from fastprof.model.sites import Site
@@ -171,10 +170,3 @@ def test_traces_tell_the_inputs(tmp_path: Path, shared: bool) -> None:
     capture_of(shared).write_chrome_trace(bytes(path), [], "t")
     again = fastprof.load(path)
     assert [again.coded["input_shapes"][row] for row in (0, 1, 4)] == [[[], []], [[4]], [[5]]]
-
-
-def test_flops_are_of_ops_that_have_a_formula_and_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpInputColumns, "_estimate", lambda _, name, block: 8.0 + block)
-    names = ["aten::mm", "aten::mm", "aten::relu"]
-    columns = OpInputColumns(np.array([2, 0, 1], np.int32), [tensor(4), tensor(5)])
-    assert columns.flops(np.array([0, 1, 2]), names, np.full(3, -1)).tolist() == [9, 0, 0]
