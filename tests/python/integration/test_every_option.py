@@ -195,7 +195,9 @@ def test_an_option(
         code = 2  # neither trace contains any
     limited = option.startswith("--max-") and command == "diff"
     assert done.returncode in ((0, 1) if limited else (code,)), said
-    assert ("Traceback" in said) == (code == 1) and f"{os.sep}fastprof{os.sep}cli" not in said, said
+    assert ("Traceback (" in said) == (code == 1) and f"{os.sep}fastprof{os.sep}cli" not in said, (
+        said
+    )
     files = set(re.findall(r"wrote (\S+?)(?:;|$)", said, re.MULTILINE))
     files |= {word for word in (*words, *after) if word.startswith(("made", "out"))}
     for file in files:
