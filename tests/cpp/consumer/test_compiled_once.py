@@ -94,7 +94,7 @@ def test_the_makefile_of_the_documentation(tmp_path: Path) -> None:
 
 def test_pkg_config_prints_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*words: str) -> str:
-        return run([sys.executable, "-m", "fastprof", *words]).strip()
+        return run([sys.executable, "-m", "fastprof", "config", *words]).strip()
 
     monkeypatch.setenv("PKG_CONFIG_PATH", ask("--pkgconfigdir"))
     query = [need("pkg-config"), "fastprof"]

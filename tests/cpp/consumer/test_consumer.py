@@ -174,6 +174,9 @@ def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
     assert len(set(version.split())) == 1
     flag = run([python, "-m", "fastprof", "config", "--includes"]).strip()
     assert flag.startswith(f"-I{environment}")
+    for query, name in (("--definitions", "."), ("--pkgconfigdir", "fastprof.pc")):
+        path = Path(run([python, "-m", "fastprof", "config", query]).strip())
+        assert path.is_relative_to(environment) and (path / name).exists()
     compiler = next((c for c in COMPILERS if shutil.which(c)), COMPILERS[0])
     run_consumer(build(compiler, tmp_path / "consumer", SOURCES, include=Path(flag[2:])), tmp_path)
     folder = run([python, "-m", "fastprof", "config", "--cmakedir"]).strip()
