@@ -12,7 +12,6 @@ from fastprof.base import errors
 from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, end_threads, leave_as
-from fastprof.record.sigterm import before_sigterm_kills
 
 __all__ = ["record_program"]
 
@@ -32,6 +31,7 @@ def record_program(
     report() is called as well. backing_file: the profile's, which is removed once report() has returned 0.
     """
     from fastprof import record_function
+    from fastprof.record.sigterm import before_sigterm_kills  # loads the native module
 
     pid = os.getpid()
     raised: BaseException | None = None
