@@ -101,6 +101,27 @@ TEST(group_is_opened_hardware_first_and_read_in_the_order_asked) {
   CHECK(!read_thread_counters(&counters, &sample));
 }
 
+TEST(a_group_that_does_not_start_leaves_nothing_open) {
+  fake = Fake{};
+  fake.enable_error = EIO;
+  ThreadCounters counters{};
+  CHECK(!open_thread_counters(&counters, options_for({"cycles", "instructions"}), &kFake));
+  CHECK_EQ(counters.error, EIO);
+  CHECK_EQ(fake.close_count, 2);
+}
+
+TEST(descriptors_are_left_to_the_program) {
+  fake = Fake{};
+  fake.limit = 134;  // the third would be number 102 = 134 - 32
+  ThreadCounters counters{};
+  CHECK(!open_thread_counters(&counters, options_for({"cycles", "instructions", "cache-misses"}),
+                              &kFake));
+  CHECK_EQ(counters.error, EMFILE);
+  CHECK_EQ(fake.close_count, 3);
+  CHECK(open_thread_counters(&counters, options_for({"cycles"}), &kFake) == false);  // 103
+  CHECK(has(reason_of("cycles", EMFILE, plain_machine()), "ulimit -n"));
+}
+
 TEST(a_counter_is_read_by_instruction_where_the_kernel_allows_it) {
   fake = Fake{};
   perf_event_mmap_page pages[2];
@@ -174,6 +195,33 @@ TEST(reasons_name_the_cause_and_the_remedy) {
   CHECK(has(
       probe_counters({"cycles", "instructions", "branches", "branch-misses", "task-clock"}).reason,
       "at most 4"));
+}
+
+TEST(the_event_to_blame_is_named_and_groups_that_do_not_fit) {
+  const CounterSurroundings facts = plain_machine();
+  fake = Fake{};
+  fake.fail_type = PERF_TYPE_RAW;
+  fake.fail_error = EINVAL;
+  CounterProbe probe = probe_counters({"cycles", "r1ff"}, nullptr, &kFake, &facts);
+  CHECK(!probe.available);
+  CHECK(probe.reason.rfind("r1ff: ", 0) == 0);
+  fake = Fake{};
+  fake.max_group = 2;
+  probe = probe_counters({"cycles", "instructions", "branches"}, nullptr, &kFake, &facts);
+  CHECK(!probe.available);
+  CHECK(has(probe.reason, "these 3 events in one group"));
+  fake = Fake{};
+  fake.running = 0;
+  probe = probe_counters({"cycles"}, nullptr, &kFake, &facts);
+  CHECK(!probe.available);
+  CHECK(has(probe.reason, "does not count"));
+  fake = Fake{};
+  DetailOptions options{};
+  probe = probe_counters({"cycles", "branches"}, &options, &kFake, &facts);
+  CHECK(probe.available);
+  CHECK(probe.reason.empty());
+  CHECK_EQ(options.counter_count, 2u);
+  CHECK_EQ(fake.close_count, 2);
 }
 
 // From here on: the real kernel. Where it refuses, the reason must be given.

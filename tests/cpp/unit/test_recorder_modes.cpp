@@ -62,6 +62,14 @@ TEST(coarse_clock) {
   run_all_in("FASTPROF_CLOCK", "24000000");
 }
 
+TEST(only_whole_numbers_of_hz_are_taken) {
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "24MHz", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "-24000000", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "0", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "99999999999999999999", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "500000000", "inner_ignored"), 0);
+}
+
 TEST(dynamic_thread_block) {
   CHECK_EQ(run_again("FASTPROF_TLS", "dynamic", "inner_dynamic"), 0);
   run_all_in("FASTPROF_TLS", "dynamic");

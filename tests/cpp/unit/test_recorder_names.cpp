@@ -103,6 +103,18 @@ TEST(at_the_bound_events_share_a_name_and_are_counted) {
   CHECK_EQ(count_named(next.capture(), "after 99"), 1);
 }
 
+TEST(strings_at_the_bound_are_counted) {
+  fp::Session session(small());
+  session.start();
+  for (int i = 0; i < 2000; ++i) {
+    FASTPROF_RANGE_ARGS("text", "value", "string " + std::to_string(i));
+  }
+  session.stop();
+  const uint64_t shared = dropped(session.capture(), fp::DropCause::names);
+  CHECK(shared > 1000 && shared < 2000);
+  CHECK_EQ(session.capture().strings.back(), "<too many strings>");
+}
+
 TEST(long_names_are_cut_with_a_mark_and_counted) {
   const std::string huge(10 << 20, 'n');
   const std::string accents = [] {
@@ -128,6 +140,20 @@ TEST(long_names_are_cut_with_a_mark_and_counted) {
   CHECK_EQ(count_named(capture, std::string(65536, 'f')), 1);
   CHECK_EQ(capture.strings.at(0), cut);
   CHECK(fp::state()->session_names.bytes < (1u << 20));
+}
+
+TEST(the_bound_is_an_option) {
+  fp::SessionOptions tiny;
+  tiny.max_name_bytes = 1000;
+  CHECK_THROWS(fp::ValueError, fp::Session(tiny).start());
+  fp::Session wide;  // the larger bound holds while both run
+  wide.start();
+  fp::Session narrow(small());
+  narrow.start();
+  fill("both ", 2000);
+  narrow.stop();
+  wide.stop();
+  CHECK_EQ(dropped(narrow.capture(), fp::DropCause::names), 0);
 }
 
 TEST(open_ranges_keep_their_names) {

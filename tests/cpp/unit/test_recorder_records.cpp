@@ -188,6 +188,35 @@ TEST(instants) {
   CHECK_EQ(word(9, 2), 6);
 }
 
+TEST(neighbours_are_siblings_and_a_parent_holds_its_children) {
+  fp::Session session;
+  session.start();
+  for (int i = 0; i < 1000; ++i) {
+    FASTPROF_RANGE("parent");
+    { FASTPROF_RANGE("left"); }
+    { FASTPROF_RANGE("right"); }
+    {
+      FASTPROF_RANGE("deep");
+      FASTPROF_RANGE("deeper");
+    }
+  }
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  int wrong = 0;
+  for (size_t i = 0; i < capture.size(); ++i) {
+    const std::string& name = name_of(capture, i);
+    const std::string parent = parent_name(capture, i);
+    const std::string expected = name == "parent" ? "" : name == "deeper" ? "deep" : "parent";
+    if (parent != expected) ++wrong;
+    if (capture.parent[i] >= 0) {
+      const auto p = static_cast<size_t>(capture.parent[i]);
+      if (capture.start_ns[i] < capture.start_ns[p] || capture.end_ns[i] > capture.end_ns[p])
+        ++wrong;
+    }
+  }
+  CHECK_EQ(wrong, 0);
+}
+
 TEST(async_work_that_ends_here_there_or_never) {
   fp::Session session;
   session.start();
@@ -273,6 +302,29 @@ TEST(many_moved_ranges_keep_their_ends) {
   }
   CHECK_EQ(wrong, 0);
   CHECK(capture.cross_thread_end_track[0] != capture.cross_thread_end_track[1]);
+}
+
+TEST(a_range_whose_chunk_was_recycled_ends_as_a_record_of_its_own) {
+  fp::Session session(overwriting(2));
+  session.start();
+  constexpr size_t kCount = 20000;
+  {
+    FASTPROF_RANGE("long");
+    for (size_t i = 0; i < kCount; ++i) {
+      FASTPROF_RANGE("short");
+    }
+  }
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  fp::validate_capture(capture);
+  CHECK_EQ(count_named(capture, "long"), 1);
+  const size_t row = rows_named(capture, "long").at(0);
+  CHECK(finished(capture, row));
+  CHECK_EQ((capture.flags[row] & fp::event_flag::cross_thread_end), 0);
+  CHECK_EQ(row, 0);
+  CHECK_EQ(parent_name(capture, capture.size() - 1), "long");
+  // Counted once: as a row, no longer as overwritten.
+  CHECK_EQ(capture.size() + capture.dropped_total(), kCount + 1);
 }
 
 TEST(async_ends_whose_begin_was_overwritten_stand_alone) {

@@ -82,6 +82,30 @@ TEST(sixty_four_sessions_at_once_and_no_more) {
   CHECK_EQ(one_more.capture().size(), 1);
 }
 
+TEST(nested_and_overlapping_sessions_see_all_of_theirs) {
+  fp::Session a, b;
+  a.start();
+  { FASTPROF_RANGE("1"); }
+  b.start();
+  { FASTPROF_RANGE("2"); }
+  fp::Session c;
+  c.start();
+  { FASTPROF_RANGE("3"); }
+  a.stop();
+  { FASTPROF_RANGE("4"); }
+  c.stop();
+  { FASTPROF_RANGE("5"); }
+  b.stop();
+  const auto names = [](const fp::Capture& capture) {
+    std::string all;
+    for (size_t i = 0; i < capture.size(); ++i) all += name_of(capture, i);
+    return all;
+  };
+  CHECK_EQ(names(a.capture()), "123");
+  CHECK_EQ(names(b.capture()), "2345");
+  CHECK_EQ(names(c.capture()), "34");
+}
+
 TEST(each_session_has_its_own_categories) {
   fp::SessionOptions user, custom;
   user.categories = fp::category::user;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that several rows share are kept once by a spilling session; inputs that never repeat are
-// all kept.
+// Inputs that several rows share: kept once by a spilling session, refused when they are not
+// there; inputs that never repeat are all kept.
 #include <map>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "../check.hpp"
+#include "capture_builder.hpp"
 #include "fastprof/capture/shared_block.hpp"
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/byte_buffer.hpp"
@@ -17,6 +20,7 @@
 #include "fastprof/recorder/hot_path/detailed_range.hpp"
 
 using namespace fastprof;
+using fastprof_test::CaptureBuilder;
 using Words = std::vector<uint64_t>;
 
 namespace {
@@ -35,10 +39,52 @@ Words found(const Capture& capture, size_t row) {
   return span.found ? Words(span.words, span.words + span.count) : Words();
 }
 
+Words detail_of(const Words& blocks) {
+  Words words = {blocks.size()};
+  words.insert(words.end(), blocks.begin(), blocks.end());
+  return words;
+}
+
 Words block_of(const Words& contents) {
   Words words = {detail_block_word(DetailType::op_inputs, static_cast<uint32_t>(contents.size()))};
   words.insert(words.end(), contents.begin(), contents.end());
   return words;
+}
+
+// Three ops, of which the first two have the same inputs. shared: they are stored once, in front.
+Capture three_ops(bool shared) {
+  CaptureBuilder b;
+  const uint32_t op = b.site("aten::op", EventKind::range, "cpu_op");
+  b.track(1, "main");
+  std::map<Words, uint32_t> at;
+  for (const int64_t value : {7, 7, 8}) {
+    Words block = block_of(input(value));
+    if (shared) {
+      const auto [place, fresh] =
+          at.try_emplace(block, static_cast<uint32_t>(b.capture.payload_words.size()));
+      if (fresh)
+        b.capture.payload_words.insert(b.capture.payload_words.end(), block.begin(), block.end());
+      block.assign(1, shared_block_word(place->second));
+    }
+    const auto start = static_cast<int64_t>(10 * b.capture.size());
+    b.row(op, start, start + 5, detail_of(block), event_flag::detail);
+  }
+  return b.finish();
+}
+
+std::string trace_of(const Capture& capture, bool chrome) {
+  const std::string path = "/tmp/fastprof-shared-" + std::to_string(::getpid());
+  if (chrome)
+    write_chrome_trace(capture, path);
+  else
+    write_perfetto_trace(capture, path);
+  std::string text;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  char bytes[4096];
+  for (size_t n = 0; (n = std::fread(bytes, 1, sizeof bytes, file)) > 0;) text.append(bytes, n);
+  std::fclose(file);
+  ::unlink(path.c_str());
+  return text;
 }
 
 const char* const kNoNames[] = {nullptr};
@@ -100,6 +146,42 @@ void check_recorded(const Capture& capture, size_t ops) {
 }
 
 }  // namespace
+
+TEST(inputs_that_are_not_there_are_told) {
+  const Capture good = three_ops(true);
+  validate_capture(good);
+  const size_t reference = size_t{good.payload[1]} + 1;
+  const auto end = static_cast<uint32_t>(good.payload_words.size());
+  for (const uint32_t at : {end, end - 1, UINT32_MAX, 1u, static_cast<uint32_t>(reference)}) {
+    Capture bad = good;
+    bad.payload_words[reference] = shared_block_word(at);
+    CHECK(found(bad, 1).empty());
+    for_each_detail(bad, 1, [](DetailType, const uint64_t*, size_t) { CHECK(false); });
+    CHECK_THROWS(ValueError, validate_capture(bad));
+    CHECK_THROWS(ValueError, trace_of(bad, true));
+  }
+  Capture bad = good;
+  bad.payload_words[0] |= uint64_t{0xFFFF} << 16;  // the shared block goes on behind the words
+  CHECK(found(bad, 0).empty());
+  CHECK_THROWS(ValueError, summarise(bad));
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 20000; ++round) {
+    bad = good;
+    for (int i = 0; i < 3; ++i)
+      bad.payload_words[random() % bad.payload_words.size()] ^= uint64_t{1} << random() % 64;
+    for (size_t row = 0; row < 3; ++row) {
+      const DetailSpan span = find_detail_block(bad, row, DetailType::op_inputs);
+      const uint64_t* const first = bad.payload_words.data();
+      if (span.found)
+        CHECK(span.words >= first && span.words + span.count <= first + bad.payload_words.size());
+    }
+    try {
+      trace_of(bad, round % 2 == 0);
+    } catch (const ValueError&) {
+    }
+    if (round > 300 && round % 20 != 0) ++round;
+  }
+}
 
 TEST(what_was_spilled_is_shared_too) {
   SessionOptions options;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spill file: what is written comes back; writes and reads that fail.
+// The spill file: copies of sites, its descriptor, and writes and reads that fail.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,38 @@ fp::TrackInfo track(uint32_t id) {
 }
 
 }  // namespace
+
+TEST(the_file_has_no_name_and_lies_where_it_is_told) {
+  const std::string folder = fp::make_private_folder("fastprof-test-");
+  {
+    const int fd = next_descriptor();
+    const fp::SpillFile file(folder);
+    CHECK_EQ(file.folder(), folder);
+    struct stat facts;
+    CHECK_EQ(::fstat(fd, &facts), 0);
+    CHECK_EQ(facts.st_nlink, 0);
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    CHECK_EQ(file.bytes(), 0);
+    CHECK_EQ(file.error(), 0);
+  }
+  {
+    const Variable variable("TMPDIR", folder.c_str());
+    CHECK_EQ(fp::SpillFile("").folder(), folder);
+  }
+  {
+    const Variable variable("TMPDIR", "");
+    CHECK_EQ(fp::SpillFile("").folder(), P_tmpdir);
+  }
+  CHECK_EQ(::rmdir(folder.c_str()), 0);  // it is empty
+  std::string message;
+  try {
+    const fp::SpillFile file(folder);
+  } catch (const fp::IoError& error) {
+    message = error.what();
+  }
+  CHECK(message.find(folder) != std::string::npos);
+  CHECK(message.find(std::strerror(ENOENT)) != std::string::npos);
+}
 
 TEST(chunks_come_back_as_they_were_written) {
   fp::SpillFile file("");

@@ -92,6 +92,24 @@ static std::vector<uint8_t> vdso_image(uint64_t* start) {
   return {};
 }
 
+TEST(the_vdso_has_names) {
+  uint64_t start = 0;
+  const std::vector<uint8_t> file = vdso_image(&start);
+  if (file.empty()) return;
+  ElfImage image;
+  image.load(ElfBytes(file.data(), file.size()));
+  CHECK_EQ(image.problem(), std::string());
+  Symbolizer symbols;
+  bool clock_seen = false;
+  for (const ElfFunction& function : image.functions()) {
+    const Symbol symbol = symbols.address(start + function.value);
+    CHECK(has(symbol.module, "vdso"));
+    CHECK(!symbol.function.empty());
+    clock_seen = clock_seen || has(symbol.function, "clock_gettime");
+  }
+  CHECK(clock_seen);
+}
+
 TEST(demangling) {
   CHECK_EQ(demangle("_ZN2at6native3addERKNS_6TensorES3_"),
            std::string("at::native::add(at::Tensor const&, at::Tensor const&)"));

@@ -40,6 +40,22 @@ TEST(thread_local_sessions_see_their_thread_only) {
   CHECK_EQ(local.capture().tracks.size(), 1);
 }
 
+TEST(thread_local_and_process_wide_at_once) {
+  fp::Session local(local_options()), wide;
+  local.start();
+  { FASTPROF_RANGE("mine"); }
+  wide.start();
+  std::thread([] { FASTPROF_RANGE("theirs"); }).join();
+  { FASTPROF_RANGE("mine"); }
+  wide.stop();
+  std::thread([] { FASTPROF_RANGE("theirs"); }).join();
+  { FASTPROF_RANGE("mine"); }
+  local.stop();
+  CHECK_EQ(local.capture().size(), 3);
+  CHECK_EQ(count_named(local.capture(), "mine"), 3);
+  CHECK_EQ(wide.capture().size(), 2);
+}
+
 TEST(propagation_carries_membership_and_takes_it_back) {
   fp::Session local(local_options());
   local.start();
@@ -129,6 +145,23 @@ TEST(a_thread_local_session_stopped_elsewhere) {
   CHECK_EQ(count_named(next.capture(), "theirs"), 1);
   // The process-wide session contains no internal records.
   CHECK_EQ(wide.capture().size(), 5);
+}
+
+TEST(nested_thread_local_sessions) {
+  fp::Session outer(local_options()), inner(local_options());
+  outer.start();
+  { FASTPROF_RANGE("1"); }
+  inner.start();
+  auto job = fp::propagate([] { FASTPROF_RANGE("job"); });
+  { FASTPROF_RANGE("2"); }
+  std::thread([&] { job(); }).join();
+  inner.stop();
+  std::thread([&] { job(); }).join();  // one of two jobs is left
+  { FASTPROF_RANGE("3"); }
+  outer.stop();
+  CHECK_EQ(inner.capture().size(), 2);
+  CHECK_EQ(outer.capture().size(), 5);
+  CHECK_EQ(count_named(outer.capture(), "job"), 2);
 }
 
 TEST(thread_local_enclosing_ranges_of_the_starting_thread) {

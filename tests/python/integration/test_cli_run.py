@@ -37,27 +37,6 @@ def names(folder: Path) -> list[str]:
     return sorted(table.name(row) for row in range(len(table)) if not calls[row])
 
 
-def test_modules_folders_and_spawned_children(tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    source = "import sys; print(sys.argv[1:], __name__, __package__, __spec__.name, __file__)"
-    (package / "mod.py").write_text(source)
-    (package / "__main__.py").write_text("import sys; print(sys.argv, __name__, sys.path[0])")
-    for args, module in ((("package.mod", "1"), True), (("package", "2"), True)):
-        plain = start(tmp_path, "-m", *args, profiled=False)
-        assert start(tmp_path, *args, module=module).stdout == plain.stdout != ""
-    assert start(tmp_path, "package").stdout == start(tmp_path, "package", profiled=False).stdout
-    (tmp_path / "spawn.py").write_text(
-        "import multiprocessing\n"
-        "def square(x): return x * x\n"
-        "if __name__ == '__main__':\n"
-        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
-        "        print(pool.map(square, [3]))\n"
-    )
-    assert start(tmp_path, "spawn.py").stdout == "[9]\n"
-
-
 @pytest.mark.parametrize(
     "ending",
     [

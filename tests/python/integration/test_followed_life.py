@@ -257,33 +257,6 @@ def test_forks_amid_threads_that_record(folder: Path) -> None:
     assert result["found"]["in child"] == 1000
 
 
-def test_a_schedule_follows_in_each_of_its_recordings(folder: Path) -> None:
-    result = followed(
-        folder,
-        """
-        found = []
-        def ready(prof):
-            table = prof.event_table
-            found.append(sorted(table.name(i) for i in range(len(table)) if "child" in table.name(i)))
-        prof = fastprof.profile(
-            follow_children=True, on_trace_ready=ready,
-            schedule=fastprof.schedule(wait=0, warmup=1, active=1, repeat=2),
-        )
-        with prof:
-            for step in range(4):
-                pid = os.fork()
-                if pid == 0:
-                    with record_function(f"child of step {step}"):
-                        os._exit(0)
-                os.waitpid(pid, 0)
-                prof.step()
-        report(prof, found=found)
-        """,
-    )
-    arrow = ["child process", "child process"]
-    assert result["found"] == [["child of step 1", *arrow], ["child of step 3", *arrow]]
-
-
 def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "shards").mkdir()
     body = """

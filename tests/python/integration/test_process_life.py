@@ -131,16 +131,3 @@ def test_child_of_a_fork_may_profile_and_exit() -> None:
         """
     )
     assert "['child']" in output and "exit 0" in output
-
-
-def test_import_is_lazy_and_profile_needs_no_numpy_until_asked() -> None:
-    output = run(
-        """
-        import sys, fastprof
-        with fastprof.profile():
-            with fastprof.record_function("x"):
-                pass
-        print("numpy" in sys.modules, "torch" in sys.modules)
-        """
-    )
-    assert output.split() == ["False", "False"]

@@ -147,37 +147,6 @@ def test_two_profiles(browser: Chromium, tmp_path: Path) -> None:
     page.close()
 
 
-def test_a_long_slice_behind_short_ones_is_drawn(browser: Chromium, tmp_path: Path) -> None:
-    """Short slices are merged by pixel; one that begins in the pixel of others and is long must not be."""
-    rows = []
-    for group in range(40):
-        begin = group * 1_000_000
-        rows += [(begin + 10 * i, begin + 10 * i + 9) for i in range(50)]
-        rows.append((begin + 600, begin + 900_000))
-    start, end = np.array(rows).T
-    table = EventTable(
-        {"start_ns": T0 + start, "end_ns": T0 + end, "site": (end - start > 100).astype(int)},
-        sites=[fastprof.Site("short"), fastprof.Site("long")],
-        t0_ns=T0,
-    )
-    export_html(table, tmp_path / "r.html")
-    page = browser.open(tmp_path / "r.html")
-    page.view("timeline")
-    drawn = page.run(
-        """(async () => {
-            const {timeline, timelineDraw} = fastprof.parts;
-            const {model} = await fastprof.ready;
-            const drawn = [];
-            timelineDraw.record(drawn);
-            timeline.canvas().drawNow();
-            timelineDraw.record(null);
-            return drawn.map(({row}) => model.siteName(row));
-        })()"""
-    )
-    assert drawn == ["long"] * 40
-    page.close()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_overlap_are_all_drawn(browser: Chromium, tmp_path: Path, seed: int) -> None:
     """Rows without parents that overlap lie on one line; each that is wide enough is drawn, wherever it began."""

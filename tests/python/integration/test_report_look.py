@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -76,38 +74,6 @@ def test_each_task_is_a_row_of_the_timeline(browser: Chromium, tmp_path: Path) -
     page.view("timeline")
     page.screenshot(SCREENSHOTS / "tasks.png")
     assert all(sum(f"task {i}" in text for text in options) for i in range(3)), options
-
-
-def test_waits_are_apart_from_what_took_most(browser: Chromium, tmp_path: Path) -> None:
-    done = threading.Event()
-    with fastprof.profile(python_calls=True) as prof:
-        idle = threading.Thread(target=done.wait)
-        idle.start()
-        for _ in range(20):
-            sorted(range(10_000), key=str)
-        time.sleep(0.02)
-        done.set()
-        idle.join()
-    prof.export_html(tmp_path / "w.html")
-    page = browser.open(tmp_path / "w.html")
-    waits = page.run("document.querySelector('.waits').innerText")
-    assert waits.startswith("Not listed: threads waited for") and "sleep" in waits
-    tops = page.run("[...document.querySelectorAll('.top-name')].map((top) => top.innerText)")
-    assert any("sorted" in name for name in tops) and not any("acquire" in name for name in tops)
-    page.screenshot(SCREENSHOTS / "summary_waits.png")
-    page.view("flame")
-    whole = page.run("fastprof.parts.flame.tree().total")
-    held = page.run(
-        """fastprof.ready.then(({model}) => [...model.rowKey].reduce((sum, key, row) =>
-            sum + (model.keys[key].wait ? model.self[row] : 0), 0))"""
-    )
-    assert held > 20e6
-    page.run(
-        """[...document.querySelectorAll(".flame label, .view.flame label")]
-            .find((label) => label.innerText.includes("Waits")).querySelector("input").click()"""
-    )
-    page.settle()
-    assert page.run("fastprof.parts.flame.tree().total") == whole - held
 
 
 def test_the_peak_by_category_is_that_of_the_memory_profile(

@@ -190,23 +190,3 @@ print(len(profile.event_table), sum(profile.event_table.dropped.values()), spill
         tmp_path,
     )
     assert done.stdout == "40002 0 []\n", done.stderr
-
-
-def test_the_command_line_spills(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from fastprof import record_function\n"
-        "for i in range(100_000):\n"
-        "    with record_function('inner'):\n"
-        "        pass\n"
-    )
-    spilled = tmp_path / "spilled"
-    spilled.mkdir()
-    command = [sys.executable, "-m", "fastprof", "run", "--overflow", "spill", "--max-mb", "1"]
-    command += ["--spill-folder", str(spilled), "-o", str(tmp_path / "t.fastprof"), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    table = fastprof.load(tmp_path / "t.fastprof")
-    ranges = ~table.column("is_python_function")
-    assert int(ranges.sum()) == 100_001 and not any(table.dropped.values())
-    assert os.listdir(spilled) == []

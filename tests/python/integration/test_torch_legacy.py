@@ -88,27 +88,6 @@ def test_the_same_ranges_give_the_same_events(options: dict[str, bool]) -> None:
     }
 
 
-def test_pytorchs_records_are_parsed_alike() -> None:
-    config = oracle.profile(record_shapes=True, profile_memory=True).config()
-    torch.autograd._enable_profiler_legacy(config)
-    ranges(torch.profiler.record_function)
-    x = torch.ones(3, 4) @ torch.ones(4, 5)
-    del x
-    records = torch.autograd._disable_profiler_legacy()
-    theirs = oracle._parse_legacy_records(records)
-    ours = fastprof.parse_records(records, profile_memory=True)
-
-    def rows(events: Any) -> list[tuple[Any, ...]]:
-        return [
-            (e.name, e.thread, e.time_range.start, e.time_range.end, e.cpu_memory_usage,
-             [list(s) for s in e.input_shapes or ()], e.is_async)
-            for e in events
-        ]  # fmt: skip
-
-    assert rows(ours) == rows(theirs)
-    assert any(e.name == "aten::mm" for e in ours)
-
-
 def test_both_run_at_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -91,23 +91,6 @@ def test_backward_functions_have_their_own(scripted: Any, tmp_path: Path) -> Non
     assert any(modules == "TOP()::<backward op>." for _, modules in told)
 
 
-def test_every_way_out_has_them(scripted: Any, tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    profile = traced(fastprof.profile, path, lambda: scripted(torch.ones(2, 4)))
-
-    def modules(table: fastprof.EventTable) -> Counter[str]:
-        column = table.coded["module_hierarchy"]
-        return Counter(column.values[code] for code in column.codes.tolist() if code >= 0)
-
-    expected = modules(profile.event_table)
-    assert "TOP(Outer)::forward." in expected or "TOP()::<forward op>." in expected
-    assert modules(fastprof.load(path)) == expected
-    fastprof.save(profile.event_table, tmp_path / "own.fastprof")
-    assert modules(fastprof.load(tmp_path / "own.fastprof")) == expected
-    profile.export_perfetto_trace(str(tmp_path / "trace.pftrace"))
-    assert modules(fastprof.load(tmp_path / "trace.pftrace")) == expected
-
-
 # ---- eager modules -------------------------------------------------------------------------------
 
 

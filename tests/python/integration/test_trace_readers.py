@@ -109,20 +109,6 @@ def test_chrome_trace_is_strict_and_tells_every_row(folder: Path, name: str) -> 
     assert phases["s"] == with_payload[FLOW_BEGIN] and phases["f"] == with_payload[FLOW_END]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_slices_of_a_tid_nest(folder: Path, name: str) -> None:
-    lanes: dict[int, list[tuple[Decimal, Decimal]]] = {}
-    for event in load_chrome(folder, name)["traceEvents"]:
-        if event["ph"] != "X":
-            continue
-        start, end = event["ts"], event["ts"] + event["dur"]
-        stack = lanes.setdefault(event["tid"], [])
-        while stack and stack[-1][1] <= start:
-            stack.pop()
-        assert not stack or end <= stack[-1][1]
-        stack.append((start, end))
-
-
 def test_every_lane_has_a_name(folder: Path) -> None:
     events = load_chrome(folder, "rich")["traceEvents"]
     named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}

@@ -11,7 +11,6 @@ from fastprof.record.activities import (
     as_activity,
     category_mask,
     cuda_types,
-    parse_activities,
 )
 from fastprof.record.availability import missing_reason
 
@@ -41,20 +40,6 @@ def test_pytorchs_own_values() -> None:
 def test_unknown_activity_lists_the_known() -> None:
     with pytest.raises(errors.ValueError, match="CPU, XPU"):
         as_activity("GPU9")
-
-
-def test_filters() -> None:
-    asked = parse_activities([{ProfilerActivity.CPU: ["user_annotation"]}, "CUDA"])
-    assert asked == {ProfilerActivity.CPU: ("user_annotation",), ProfilerActivity.CUDA: None}
-    cpu = ProfilerActivity.CPU
-    for twice in (
-        [{"CPU": []}, {"CPU": ["cpu_op"]}],
-        [cpu, cpu],
-        [cpu, {cpu: ["cpu_op"]}],
-        [{cpu: []}, "cpu"],
-    ):
-        with pytest.raises(errors.ValueError, match="CPU is listed twice"):
-            parse_activities(twice)
 
 
 def test_category_mask_of_everything_and_of_nonsense() -> None:

@@ -61,10 +61,7 @@ DEFAULTS: dict[str, Any] = {
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--follow"], {"follow_children": True}),
         (["--native"], {"with_stack": True, "native": True, "python_calls": None}),
-        (
-            ["--calls", "--min-duration", "50"],
-            {"python_calls": fastprof.CallFilter(min_duration_us=50)},
-        ),
+        (["--calls", "--min-duration", "50"], {"python_calls": fastprof.CallFilter(min_duration_us=50)}),
         (
             ["--with-stack", "--min-duration", "50"],
             {"with_stack": True, "python_calls": fastprof.CallFilter(min_duration_us=50)},
@@ -87,20 +84,11 @@ DEFAULTS: dict[str, Any] = {
         (["--this-thread"], {"all_threads": False}),
         (["--max-mb", "3"], {"max_bytes": 3 << 20}),
         (["--overflow", "overwrite_oldest"], {"overflow": "overwrite_oldest"}),
-        (
-            ["--overflow", "spill", "--spill-folder", "d"],
-            {"overflow": "spill", "spill_folder": "d"},
-        ),
-        (
-            ["--backing-file", "/d/records"],
-            {"backing_file": "/d/records", "keep_backing_file": True},
-        ),
-        (
-            ["--counter", "instructions", "--counter", "page-faults"],
-            {"counters": ["instructions", "page-faults"]},
-        ),
+        (["--overflow", "spill", "--spill-folder", "d"], {"overflow": "spill", "spill_folder": "d"}),
+        (["--backing-file", "/d/records"], {"backing_file": "/d/records", "keep_backing_file": True}),
+        (["--counter", "instructions", "--counter", "page-faults"], {"counters": ["instructions", "page-faults"]}),
     ],
-)
+)  # fmt: skip
 def test_each_option_is_an_argument_of_profile(
     words: list[str], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,16 +103,10 @@ def test_values_nested_too_deeply(tmp_path: Path) -> None:
 BOMBS = {
     "one value of empty lists": b'{"a":[' + b"[]," * 6_000_000 + b'[]],"traceEvents":[]}',
     "many members": b"{" + b'"a":[[],[],[]],' * 1_500_000 + b'"traceEvents":[]}',
-    "many names": b"["
-    + b",".join(b'{"ph":"i","ts":1,"name":"%x"}' % i for i in range(200_000))
-    + b"]",
-    "many threads": b"["
-    + b",".join(b'{"ph":"i","ts":1,"tid":%d}' % i for i in range(200_000))
-    + b"]",
-    "a packet of annotations": b"\x0a\x80\x80\x80\x10"
-    + b"\x5a\xfa\xff\xff\x0f"
-    + b"\x00" * 8_000_000,
-}
+    "many names": b"[" + b",".join(b'{"ph":"i","ts":1,"name":"%x"}' % i for i in range(200_000)) + b"]",
+    "many threads": b"[" + b",".join(b'{"ph":"i","ts":1,"tid":%d}' % i for i in range(200_000)) + b"]",
+    "a packet of annotations": b"\x0a\x80\x80\x80\x10" + b"\x5a\xfa\xff\xff\x0f" + b"\x00" * 8_000_000,
+}  # fmt: skip
 LOAD = """
 import resource, sys, fastprof
 from fastprof import errors
