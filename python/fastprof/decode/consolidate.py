@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base import errors
 from fastprof.base.native_numbers import ArgType, DetailFlag, DetailType
 from fastprof.decode.detail_columns import DetailReader, Details, find_details
 from fastprof.decode.device_columns import device_columns
@@ -243,7 +244,11 @@ class _Payload:
         if texts is None:
             return None
         codes, indices = texts
-        return CodedColumn(codes, tuple(decode(self.strings[i]) for i in indices))
+        try:
+            values = tuple(decode(self.strings[i]) for i in indices)
+        except ValueError as error:  # of a damaged backing file: fastprof itself wrote no such text
+            raise errors.FormatError(f"a recorded {kind} text is damaged: {error}") from None
+        return CodedColumn(codes, values)
 
     def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:
         """Return kwinputs and concrete_inputs; a row's values are decoded on access."""
