@@ -12,6 +12,7 @@
 
 using namespace recorder_checks;
 using backing_file_checks::Folder;
+using backing_file_checks::stored_bytes;
 using backing_image::format_error_at;
 using backing_image::Image;
 using backing_image::image_of_one_record;

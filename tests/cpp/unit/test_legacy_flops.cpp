@@ -63,10 +63,6 @@ std::vector<Case> read_cases() {
   return cases;
 }
 
-uint64_t flops(const char* name, const std::vector<Value>& inputs) {
-  return estimate_flops(name, inputs);
-}
-
 }  // namespace
 
 TEST(the_table_of_cases) {

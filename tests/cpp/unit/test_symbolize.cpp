@@ -219,11 +219,6 @@ static std::vector<uint8_t> hand_made(uint32_t table = SHT_SYMTAB) {
                         table);
 }
 
-static std::string found(const ElfImage& image, uint64_t value) {
-  const ElfFunction* function = image.find(value);
-  return function == nullptr ? std::string("-") : image.name(*function);
-}
-
 TEST(damaged_files_are_refused_with_a_reason) {
   const std::vector<uint8_t> good = hand_made();
   for (size_t cut = 0; cut < good.size(); ++cut) {
