@@ -79,7 +79,7 @@ def missing_keys() -> set[str]:
 
 def test_each_key_of_missing_has_an_entry() -> None:
     keys = missing_keys()
-    assert {"spill", "torch_ops", "native", "with_modules", "trace_only"} <= keys
+    assert {"spill", "torch_ops", "with_modules", "trace_only"} <= keys
     assert [key for key in sorted(keys) if f"`{key}`" not in PAGE] == []
 
 

@@ -12,7 +12,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
 namespace {
 
-// Names in Kineto's traces, and CUdevice_attribute.
+// Names in Kineto's traces and, for the two of memory, which Kineto's have not, in cudaDeviceProp
+// (kHz, bits); and CUdevice_attribute.
 constexpr std::pair<const char*, int> kAttributes[] = {{"computeMajor", 75},
                                                        {"computeMinor", 76},
                                                        {"maxThreadsPerBlock", 1},
@@ -23,7 +24,9 @@ constexpr std::pair<const char*, int> kAttributes[] = {{"computeMajor", 75},
                                                        {"numSms", 16},
                                                        {"regsPerMultiprocessor", 82},
                                                        {"sharedMemPerBlockOptin", 97},
-                                                       {"sharedMemPerMultiprocessor", 81}};
+                                                       {"sharedMemPerMultiprocessor", 81},
+                                                       {"memoryClockRate", 36},
+                                                       {"memoryBusWidth", 37}};
 
 std::string properties_of(const CuptiLibrary::Driver& driver, int device) {
   std::string text = "{\"id\": " + std::to_string(device);

@@ -20,6 +20,7 @@ from fastprof.analysis.device_work import (
     SmallRuns,
     arguments_of,
     copy_rates,
+    memory_bandwidth,
     occupancy_of,
     small_runs,
 )
@@ -61,7 +62,8 @@ class DeviceUse(NamedTuple):
 
     span_ns, busy_ns: the time looked at, and the part with work. idle: (reason, remedy, ns), longest first. kernels:
     (name, ns, count), longest first. small: number of kernels shorter than 5 us. kernel_count: of all
-    kernels. rows: table rows of the works that ended the longest gaps. occupancy, runs, copies: see device_work.py.
+    kernels. rows: table rows of the works that ended the longest gaps. occupancy, runs, copies,
+    memory_gb_per_s: see device_work.py.
     """
 
     device: int
@@ -75,6 +77,7 @@ class DeviceUse(NamedTuple):
     occupancy: Occupancy | None
     runs: SmallRuns
     copies: list[CopyRate]
+    memory_gb_per_s: float | None = None
 
     def texts(self) -> list[str]:
         """Return sentences for people: the idle time with its reasons, the kernels, the small ones."""
@@ -109,9 +112,20 @@ class DeviceUse(NamedTuple):
             rate = copy.size_bytes / max(copy.ns, 1)
             lines.append(
                 f"{copy.name}: {copy.size_bytes / 1e6:.1f} MB in {_time(copy.ns)}, {rate:.1f} GB/s"
+                + self._share_of_memory(copy.name, rate)
                 + ("; pinned memory is faster (pin_memory=True)" if "Pageable" in copy.name else "")
             )
         return lines
+
+    def _share_of_memory(self, name: str, rate: float) -> str:
+        """Return the share of the memory's bandwidth that a copy inside of the device, or a fill, took; else ""."""
+        moved = (
+            2 if "DtoD" in name else 1 if name.startswith("Memset") else 0
+        )  # a copy reads and writes
+        if self.memory_gb_per_s is None or not moved:
+            return ""
+        percent = 100 * moved * rate / self.memory_gb_per_s
+        return f", {percent:.0f} % of what its memory can move"
 
     def _occupancy_of(self, name: str) -> str:
         for known, percent, limit in self.occupancy.limits if self.occupancy is not None else []:
@@ -177,6 +191,7 @@ def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
         occupancy_of(table, kernels, arguments),
         small_runs(table, kernels, arguments, _SMALL_NS),
         copy_rates(table, np.setdiff1d(work, kernels)),
+        memory_bandwidth(table, device),
     )
 
 

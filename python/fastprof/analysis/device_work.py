@@ -22,6 +22,7 @@ __all__ = [
     "SmallRuns",
     "arguments_of",
     "copy_rates",
+    "memory_bandwidth",
     "occupancy_of",
     "small_runs",
 ]
@@ -151,6 +152,24 @@ def copy_rates(table: EventTable, copies: Array) -> list[CopyRate]:
         for place, value in enumerate((chosen.sum(), size[chosen].sum(), duration[chosen].sum())):
             sums[place] += int(value)
     return sorted((CopyRate(n, *sums) for n, sums in by_name.items()), key=lambda each: -each.ns)
+
+
+def memory_bandwidth(table: EventTable, device: int) -> float | None:
+    """Return what a device's memory can move at most, in GB/s; None if the recording does not say.
+
+    By the rule of NVIDIA's guides: two transfers a clock, each as wide as the bus. The table may be of any file.
+    """
+    given = table.metadata.get("deviceProperties")
+    for each in given if isinstance(given, list) else []:
+        if isinstance(each, dict) and each.get("id") == device:
+            clock_khz, width_bits = each.get("memoryClockRate"), each.get("memoryBusWidth")
+            if (
+                isinstance(clock_khz, int)
+                and isinstance(width_bits, int)
+                and clock_khz * width_bits > 0
+            ):
+                return 2 * clock_khz * 1e3 * width_bits / 8 / 1e9
+    return None
 
 
 def _bytes_of(table: EventTable, copies: Array) -> Array:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import os
 import threading
@@ -224,6 +225,9 @@ class Recording:
             result.distributed = distributed_info() or self._distributed
             if "CUDA" in self._options.device_types:
                 result.device_members = gpu_vendor().members()
+                if "deviceProperties" in result.device_members:
+                    given = json.loads(result.device_members["deviceProperties"])
+                    result.metadata["deviceProperties"] = given  # as in a loaded trace
             self._result = result
         if self._children is not None:
             self._children.close()

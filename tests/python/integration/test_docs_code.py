@@ -31,7 +31,7 @@ NEEDS = {
     "results.md": "pandas",
 }  # what the Python of a page imports beside fastprof
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-KNOWN = {"", "python", "cpp", "cmake", "bash", "text"}
+KNOWN = {"", "python", "cpp", "cmake", "bash", "make", "text"}
 TIMEOUT_S = 600  # against a hang: on a busy machine, importing torch alone takes minutes
 
 

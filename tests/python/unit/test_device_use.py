@@ -115,15 +115,18 @@ def test_occupancy_small_kernels_that_can_be_joined_and_rates_of_copies() -> Non
     for n in range(4):
         add("node", "kernel", 500 + 20 * n, 2, device=0, stream=7, **{"graph id": 3})
     add("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 700, 100, device=0, stream=7, bytes=400_000)  # fmt: skip
+    add("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 810, 50, device=0, stream=7, bytes=40_000_000)  # fmt: skip
+    device = {"id": 0, "memoryClockRate": 2_000_000, "memoryBusWidth": 4000}  # 2000 GB/s
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
-        path.write_text(json.dumps({"traceEvents": events}))
+        path.write_text(json.dumps({"deviceProperties": [device], "traceEvents": events}))
         found = [claim.text for claim in explain(fastprof.load(path)).devices]
     assert found[1].endswith("gemm  (1 kernel, occupancy 25 %, limited by REGS)")
     assert found[4:] == [
         "kernels held 26 % of the device's threads (occupancy, weighted by time)",
         "8 of 9 kernels take less than 5.000us",
-        "1 run of small kernels on one stream, of up to 4, with 54.000us (6.8 %) between them: torch.compile or "
+        "1 run of small kernels on one stream, of up to 4, with 54.000us (6.3 %) between them: torch.compile or "
         "a CUDA graph can join them",
         "Memcpy HtoD (Pageable -> Device): 0.4 MB in 100.000us, 4.0 GB/s; pinned memory is faster (pin_memory=True)",
+        "Memcpy DtoD (Device -> Device): 40.0 MB in 50.000us, 800.0 GB/s, 80 % of what its memory can move",
     ]
