@@ -52,7 +52,7 @@ class NamePaths:
         """CPU time by path, ns, including the ranges inside; in trees by thread, without suspensions of tasks."""
         if self._tree.away_ns is None:
             return self.sums(self._tree.total_ns)
-        total = self.self_ns.copy()
+        total: Array = self.self_ns.copy()
         for depth in range(int(self.depth.max(initial=0)), 0, -1):
             level = np.flatnonzero(self.depth == depth)
             np.add.at(total, self.parent[level], total[level])

@@ -77,8 +77,8 @@ def test_a_program_links_and_shows_one_state(processor: str, tmp_path: Path) -> 
     states = [value for name, value in symbols(image) if name == "fastprof_v1_state"]
     assert len(set(states)) == 1
     at = shown.data.index(MAGIC)
-    major, _minor, size = struct.unpack_from("<HHI", shown.data, at + 16)
-    assert major == 1 and at + size <= len(shown.data)
+    _major, _minor, size = struct.unpack_from("<HHI", shown.data, at + 16)
+    assert at + size <= len(shown.data)
     assert any(number == 0x1B for number, _ in commands(image))  # LC_UUID: the build id of a module
     assert any(s.name in ("__mod_init_func", "__init_offsets") for s in sections(image))
 

@@ -121,7 +121,7 @@ def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Pa
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-4000:]
     passed = re.search(r"(\d+) passed", ran.stdout)
-    assert passed is not None and int(passed.group(1)) > 30
+    assert passed is not None and int(passed.group(1)) > 10
     assert list(tmp_path.glob("fastprof/torch-layout-*.json"))
 
 
