@@ -6,7 +6,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_HEADER = Path("fastprof", "base", "config.hpp")
+
+def _folder_with(file: str, what: str, in_package: str, in_source: str) -> Path:
+    """Return the folder that contains a file: in the package, or in the source tree of an editable install.
+
+    Raises FileNotFoundError, which names `what`, if neither does.
+    """
+    package = Path(__file__).resolve().parent
+    folders = [package / in_package, package.parents[1] / in_source]
+    for folder in folders:
+        if (folder / file).is_file():
+            return folder
+    raise FileNotFoundError(
+        f"cannot find {what} in any of {[str(f) for f in folders]}. Reinstall fastprof."
+    )
 
 
 def include_dir() -> Path:
@@ -15,14 +28,8 @@ def include_dir() -> Path:
     Inside the package after a normal install; in the source tree after an editable one, so that edited headers are
     the ones compiled. Raises FileNotFoundError if neither exists.
     """
-    package = Path(__file__).resolve().parent
-    candidates = [package / "include", package.parents[1] / "csrc" / "include"]
-    for candidate in candidates:
-        if (candidate / _HEADER).is_file():
-            return candidate
-    raise FileNotFoundError(
-        f"cannot find the fastprof headers in any of {[str(c) for c in candidates]}. Reinstall fastprof."
-    )
+    header = "fastprof/base/config.hpp"
+    return _folder_with(header, "the fastprof headers", "include", "csrc/include")
 
 
 def cmake_dir() -> Path:
@@ -30,14 +37,8 @@ def cmake_dir() -> Path:
 
     Raises FileNotFoundError if this installation has no CMake package.
     """
-    package = Path(__file__).resolve().parent
-    candidates = [package / "share" / "cmake" / "fastprof", package.parents[1] / "cmake"]
-    for candidate in candidates:
-        if (candidate / "fastprofConfig.cmake").is_file():
-            return candidate
-    raise FileNotFoundError(
-        f"cannot find fastprofConfig.cmake in any of {[str(c) for c in candidates]}. Reinstall fastprof."
-    )
+    file = "fastprofConfig.cmake"
+    return _folder_with(file, file, "share/cmake/fastprof", "cmake")
 
 
 def pkg_config_dir() -> Path:
@@ -45,14 +46,8 @@ def pkg_config_dir() -> Path:
 
     Raises FileNotFoundError if this installation has no description for pkg-config.
     """
-    package = Path(__file__).resolve().parent
-    candidates = [package / "share" / "pkgconfig", package.parents[1] / "cmake"]
-    for candidate in candidates:
-        if (candidate / "fastprof.pc").is_file():
-            return candidate
-    raise FileNotFoundError(
-        f"cannot find fastprof.pc in any of {[str(c) for c in candidates]}. Reinstall fastprof."
-    )
+    file = "fastprof.pc"
+    return _folder_with(file, file, "share/pkgconfig", "cmake")
 
 
 def definitions_source() -> Path:
