@@ -46,40 +46,38 @@ def find_waits(times: StepTimes) -> list[Wait]:
     all_waits = events.outermost(np.flatnonzero((kinds >= 0) & (times.step_of >= 0)))
     found = []
     for number, kind in enumerate(KINDS):
-        rows = all_waits[kinds[all_waits] == number]
-        length = events.end[rows] - events.start[rows]
-        rows = rows[np.argsort(-length, kind="stable")]
+        rows = _longest_first(events, all_waits[kinds[all_waits] == number])
+        if kind.what == SLEEPING:
+            polls, rows = _polls(events, rows)
+            found += polls
         if len(rows):
             other = things = ""
             if kind.what == ANOTHER_THREAD:
                 other = meanwhile(times, events.start[rows], events.end[rows])
                 things = things_awaited(times, rows)
-            if kind.what == SLEEPING:
-                caller = _libraries_that_call(events, rows)
-                polled = np.array([bool(name) for name in caller])
-                found += _polls(events, rows[polled], [name for name in caller if name])
-                rows = rows[~polled]
-            if len(rows):
-                ns = int((events.end[rows] - events.start[rows]).sum())
-                found.append(Wait(kind.what, rows, ns, kind.remedy, other, things))
+            found.append(
+                Wait(kind.what, rows, int(events.total_ns(rows)), kind.remedy, other, things)
+            )
     return sorted(found, key=lambda wait: -wait.ns)
 
 
-def _libraries_that_call(events: NamedRows, rows: Array) -> list[str]:
-    """Return the name of the Python function that made each call, if it is of an installed package, else ""."""
-    called_by = events.nearest(rows, events.where(is_python_frame))
-    names = [events.names[events.name_id[row]] if row >= 0 else "" for row in called_by.tolist()]
-    return [name if call_origin(name) == "installed" else "" for name in names]
+def _longest_first(events: NamedRows, rows: Array) -> Array:
+    found: Array = rows[np.argsort(events.start[rows] - events.end[rows], kind="stable")]
+    return found
 
 
-def _polls(events: NamedRows, rows: Array, callers: list[str]) -> list[Wait]:
-    """Return the sleeps of libraries, which sleep until something else is ready, as one wait."""
-    if not len(rows):
-        return []
-    length = events.end[rows] - events.start[rows]
-    names, number = np.unique(callers, return_inverse=True)
-    longest = str(names[int(np.argmax(np.bincount(number.reshape(-1), length)))])
-    return [Wait(f"{SLEEPING} in {longest}", rows, int(length.sum()), POLL_REMEDY, "")]
+def _polls(events: NamedRows, rows: Array) -> tuple[list[Wait], Array]:
+    """Return the sleeps that libraries made, until something else is ready, as one wait; and the other sleeps."""
+    caller = events.nearest(rows, events.where(is_python_frame))
+    names = [events.names[events.name_id[row]] if row >= 0 else "" for row in caller.tolist()]
+    polled = np.array([call_origin(name) == "installed" for name in names], np.bool_)
+    if not polled.any():
+        return [], rows
+    code = events.name_id[caller[polled]]
+    longest = int(np.argmax(np.bincount(code, (events.end - events.start)[rows[polled]])))
+    what = f"{SLEEPING} in {events.names[longest]}"
+    polls = Wait(what, rows[polled], int(events.total_ns(rows[polled])), POLL_REMEDY, "")
+    return [polls], rows[~polled]
 
 
 def things_awaited(times: StepTimes, rows: Array) -> str:
