@@ -25,7 +25,6 @@ namespace {
 // One a process. Written with the GIL, before the handler is in force or after it no longer is;
 // `arrived` and `ended` also by the handler and the thread.
 struct SignalWatch {
-  int number = 0;
   long grace_ms = 0;
   long limit_ms = 0;
   PyObject* late = nullptr;       // called by the thread
@@ -125,7 +124,6 @@ bool watch_signal(int number, long grace_ms, long limit_ms, py::typing::Callable
                      (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler != SIG_DFL &&
                      action.sa_handler != SIG_IGN;
   if (!noted || watch.late != nullptr || sem_init(&watch.wake, 0, 0) != 0) return false;
-  watch.number = number;
   watch.grace_ms = grace_ms;
   watch.limit_ms = limit_ms;
   watch.late = late.release().ptr();
@@ -183,8 +181,7 @@ void register_late_signal(py::module_& module) {
       "function, or a watch. Main thread.");
   module.def("end_signal_watch", &end_signal_watch, py::arg("in_child") = false,
              "End the watch and its thread, if there is one; call it before signal.signal() takes "
-             "the function "
-             "away. in_child: in a forked child. Not from late(). Main thread.");
+             "the function away. in_child: in a forked child. Not from late(). Main thread.");
   module.def(
       "pause_signal_watch", &pause_signal_watch, py::arg("pause"),
       "End the thread of the watch before a fork, start it again after. The thread that forks.");

@@ -35,9 +35,8 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
         yield
         return
 
-    answered = (
-        threading.Lock()
-    )  # taken for good by who answers: the main thread, or the watch if that is inside C
+    # Taken for good by who answers: the main thread, or the watch's if the main thread is inside C.
+    answered = threading.Lock()
 
     def answer() -> None:
         try:
@@ -46,7 +45,7 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def on_signal(number: int, frame: Any) -> None:
-        leave_to_the_watch()
+        end_watch()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         answer()
 
@@ -54,7 +53,7 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
         if answered.acquire(blocking=False):
             answer()  # the second SIGTERM, for which there is no function of Python's
 
-    def leave_to_the_watch() -> None:
+    def end_watch() -> None:
         """End the watch; if it has begun to answer, wait until it kills this process."""
         if not answered.acquire(blocking=False):
             threading.Event().wait()
@@ -64,7 +63,7 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
         if in_child:
             _core.end_signal_watch(True)
         else:
-            leave_to_the_watch()
+            end_watch()
         if signal.getsignal(signal.SIGTERM) is on_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
