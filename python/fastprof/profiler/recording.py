@@ -224,10 +224,10 @@ class Recording:
             result = self._with_parameters(Result(capture, self._options, metadata, pauses))
             result.distributed = distributed_info() or self._distributed
             if "CUDA" in self._options.device_types:
-                result.device_members = gpu_vendor().members()
-                if "deviceProperties" in result.device_members:
-                    given = json.loads(result.device_members["deviceProperties"])
-                    result.metadata["deviceProperties"] = given  # as in a loaded trace
+                members = gpu_vendor().members()
+                if (given := members.pop("deviceProperties", None)) is not None:
+                    result.metadata["deviceProperties"] = json.loads(given)  # as in a loaded trace
+                result.device_members = members
             self._result = result
         if self._children is not None:
             self._children.close()
