@@ -23,7 +23,10 @@ __all__ = ["ANOTHER_THREAD", "KINDS", "POLL_REMEDY", "SLEEPING", "WaitKind", "ki
 Array: TypeAlias = NDArray[Any]
 ANOTHER_THREAD, SLEEPING = "waiting for another thread", "sleeping"
 # Of the sleeps of a library: the program cannot leave them out.
-POLL_REMEDY = "The library sleeps until something else is ready, such as work in other processes, which --follow records"
+POLL_REMEDY = (
+    "The library sleeps until something else is ready, such as work in other processes, which"
+    " --follow records"
+)
 _RANGE, _CALL, _OP, _RUNTIME, _AWAIT = "range", "call", "op", "runtime", "await"
 _FORM_OF = {
     "user_annotation": _RANGE,
