@@ -156,11 +156,7 @@ class Chromium:
         page.resize(width, height)
         self.call("Page.bringToFront", session)
         self.call("Page.navigate", session, url=path.resolve().as_uri())
-        until = time.monotonic() + self.timeout_s
-        while not page.run("Boolean(window.fastprof && window.fastprof.ready)"):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        page.run("window.fastprof.ready.then(() => true)")
+        page.wait_until_ready()
         return page
 
 
@@ -193,7 +189,7 @@ class Page:
             self.errors.append(given["entry"]["text"])
 
     def frame(self) -> Page:
-        """Return the first sandboxed frame, a document that scripts of the page cannot read; wait until it is there."""
+        """Return the first sandboxed frame, a document that scripts of the page cannot read, once its report is ready."""
         self._browser.call(
             "Target.setAutoAttach",
             self._session,
@@ -205,7 +201,16 @@ class Page:
         while not self._frames:
             assert time.monotonic() < until, "the page has no sandboxed frame"
             self.settle()
+        self._frames[0].wait_until_ready()
         return self._frames[0]
+
+    def wait_until_ready(self) -> None:
+        """Wait until the report in this document has set its ready mark."""
+        until = time.monotonic() + self._browser.timeout_s
+        while not self.run("Boolean(window.fastprof && window.fastprof.ready)"):
+            assert time.monotonic() < until, "the document holds no report that became ready"
+            time.sleep(0.01)
+        self.run("window.fastprof.ready.then(() => true)")
 
     def run(self, expression: str) -> Any:
         """Evaluate JavaScript, wait for its promise, and return the value, decoded from JSON."""
