@@ -189,7 +189,7 @@ class Page:
             self.errors.append(given["entry"]["text"])
 
     def frame(self) -> Page:
-        """Return the first sandboxed frame, a document that scripts of the page cannot read, once its report is ready."""
+        """Return the first sandboxed frame, which scripts of the page cannot read, once its report is ready."""
         self._browser.call(
             "Target.setAutoAttach",
             self._session,
