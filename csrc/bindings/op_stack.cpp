@@ -3,11 +3,13 @@
 #include "bindings/op_stack.hpp"
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/gil.hpp"
 #include "bindings/python_stack.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+using python_adapter::ensure_gil;
 using python_adapter::is_python_finalizing;
 using python_adapter::walk_python_frames;
 #if !FASTPROF_FRAMES_NEED_GIL
@@ -21,7 +23,7 @@ uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept {
   if (thread == nullptr || is_python_finalizing()) return 0;
 #if FASTPROF_FRAMES_NEED_GIL
   (void)enclosing;
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PyGILState_STATE gil = ensure_gil();
   const uint64_t id = capture_python_stack();
   PyGILState_Release(gil);
   return id;
@@ -36,7 +38,7 @@ uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept {
   if (count == 0) return 0;
   uint64_t id = find_python_stack(frames, count);
   if (id == 0) {
-    const PyGILState_STATE gil = PyGILState_Ensure();
+    const PyGILState_STATE gil = ensure_gil();
     id = add_python_stack(frames, count);
     PyGILState_Release(gil);
   }

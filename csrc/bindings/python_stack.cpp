@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/gil.hpp"
 #include "adapters/torch/ops/stack_capture.hpp"
 #include "bindings/native_frames.hpp"
 #include "bindings/op_stack.hpp"
@@ -26,6 +27,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+using python_adapter::ensure_gil;
 using python_adapter::is_python_finalizing;
 using python_adapter::walk_python_frames;
 
@@ -114,7 +116,7 @@ uint64_t capture_joined_stack(const void* caller) noexcept {
   PyGILState_STATE gil{};
   if (thread != nullptr) {
 #if FASTPROF_FRAMES_NEED_GIL
-    gil = PyGILState_Ensure();
+    gil = ensure_gil();
 #endif
     python_count = walk_python_frames(thread, python, kMaxPythonFrames, entries);
   }
@@ -129,7 +131,7 @@ uint64_t capture_joined_stack(const void* caller) noexcept {
   if (id == 0 && count != 0) {
     // A thread without Python frames must not wait for the GIL: its holder may wait for it.
     const bool needs_gil = python_count != 0 && !FASTPROF_FRAMES_NEED_GIL;
-    if (needs_gil) gil = PyGILState_Ensure();
+    if (needs_gil) gil = ensure_gil();
     id = add_python_stack(frames, count);
     if (needs_gil) PyGILState_Release(gil);
   }
@@ -204,7 +206,7 @@ void resolve_python_stacks(Capture& capture, bool wanted) {
 void append_python_stack(std::vector<std::string>* frames) {
   // During finalization, a thread that takes the GIL never returns.
   if (PyGILState_GetThisThreadState() == nullptr || is_python_finalizing()) return;
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PyGILState_STATE gil = ensure_gil();
   PythonFrame walked[kMaxPythonFrames];
   const uint32_t count = walk_python_frames(PyThreadState_Get(), walked, kMaxPythonFrames);
   uint32_t i = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
@@ -23,6 +24,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 size_t detailed_rows(const Capture& capture) {
   return static_cast<size_t>(
@@ -41,7 +44,7 @@ using Blocks = py::typing::Tuple<py::array_t<int64_t>, py::array_t<int64_t>>;
 py::typing::List<Blocks> find_blocks(const CaptureObject& self, const std::vector<int>& types) {
   std::vector<Found> found(types.size());
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     const Capture& capture = *self.capture;
     const uint64_t* const first = capture.payload_words.data();
     const size_t most = detailed_rows(capture);
@@ -82,7 +85,7 @@ Details read_details(const CaptureObject& self, const std::vector<bool>& pair_si
   const Capture& capture = *self.capture;
   std::optional<DetailColumns> found;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     found.emplace(capture, pair_sites);
   }
   Details all;
@@ -111,7 +114,7 @@ py::array_t<double> flops_of(const CaptureObject& self, const Codes& inputs,
                              const std::vector<bool>& wrappers) {
   Column<double> flops;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     flops = flops_by_row(*self.capture, inputs.data(), static_cast<size_t>(inputs.size()),
                          site_inputs, estimates, wrappers);
   }

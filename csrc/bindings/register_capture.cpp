@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
@@ -22,6 +23,10 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::sleep_if_ended;
+using python_adapter::WithGil;
+using python_adapter::WithoutGil;
 
 using TrackTuple =
     py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_, py::str>;
@@ -165,7 +170,7 @@ class PythonProgress {
   template <class Write>
   uint64_t run(const Write& write) {
     try {
-      const py::gil_scoped_release release;
+      const WithoutGil release;
       return write();
     } catch (const IoError&) {
       if (raised_) std::rethrow_exception(raised_);
@@ -176,9 +181,9 @@ class PythonProgress {
  private:
   static bool report(void* self, uint64_t bytes) {
     auto* adapter = static_cast<PythonProgress*>(self);
-    const py::gil_scoped_acquire acquire;
+    const WithGil acquire;
     try {
-      (*adapter->call_)(bytes);
+      sleep_if_ended([&] { (*adapter->call_)(bytes); });
       return true;
     } catch (...) {
       adapter->raised_ = std::current_exception();

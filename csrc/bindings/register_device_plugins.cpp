@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include "adapters/python/gil.hpp"
 #include "backends/plugin/plugin_library.hpp"
 #include "bindings/device_sink.hpp"
 #include "bindings/register.hpp"
@@ -13,6 +14,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 using Words = py::array_t<uint64_t, py::array::c_style | py::array::forcecast>;
 
@@ -79,13 +82,13 @@ size_t add_columns(DeviceSink& self, const py::object& kind, const py::object& p
 }  // namespace
 
 void register_device_plugins(py::module_& module) {
-  const py::call_guard<py::gil_scoped_release> without_gil;
+  const py::call_guard<WithoutGil> without_gil;
   module.def(
       "load_device_plugin",
       [](const std::string& path) -> py::typing::Tuple<py::str, py::int_, py::bool_> {
         const plugins::LoadedPlugin* loaded;
         {
-          const py::gil_scoped_release release;
+          const WithoutGil release;
           loaded = &plugins::load_plugin(path);
         }
         return py::make_tuple(loaded->name, loaded->device_type, loaded->has_stubs);

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "adapters/python/gil.hpp"
 #include "backends/cuda/cuda_backend.hpp"
 #include "backends/cuda/cupti_library.hpp"
 #include "backends/cuda/device_properties.hpp"
@@ -21,8 +22,10 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+using python_adapter::WithoutGil;
+
 void register_devices(py::module_& module) {
-  const py::call_guard<py::gil_scoped_release> without_gil;
+  const py::call_guard<WithoutGil> without_gil;
   module.def(
       "register_cuda",
       [](std::vector<std::string> libraries) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/torch/ops/op_emission.hpp"
 #include "backends/itt/itt_tool.hpp"
 #include "backends/nvtx/nvtx_tool.hpp"
@@ -21,6 +22,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
+using python_adapter::WithoutGil;
 using range_tools::FoundTool;
 using range_tools::RangeTool;
 using range_tools::ToolKind;
@@ -46,7 +48,7 @@ class RangeEmission {
 
   std::string begin(bool shapes) {
     if (ranges_) return {};
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     FoundTool found = find_tool(kind_);
     if (found.tool == nullptr) return std::move(found.problem);
     range_tools::start_emitting(kind_, *found.tool, shapes);
@@ -56,12 +58,12 @@ class RangeEmission {
   }
   void begin_ops(bool shapes, bool producers) {
     if (!ranges_ || ops_) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::start_emitting_ops({text(), tool_->push, tool_->pop, shapes, producers});
     ops_ = true;
   }
   void end() noexcept {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     if (std::exchange(ops_, false)) torch_adapter::stop_emitting_ops(text());
     if (std::exchange(ranges_, false)) range_tools::stop_emitting(kind_);
   }
@@ -81,7 +83,7 @@ class RangeEmission {
 }  // namespace
 
 void register_emission(py::module_& module) {
-  const py::call_guard<py::gil_scoped_release> without_gil;
+  const py::call_guard<WithoutGil> without_gil;
   range_tools::register_tool_stubs(ToolKind::nvtx, &nvtx::find_tool);
   range_tools::register_tool_stubs(ToolKind::itt, &itt::find_tool);
   module.def(

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/platform/threads.hpp"
 
@@ -21,6 +22,10 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::ensure_gil;
+using python_adapter::sleep_if_ended;
+using python_adapter::WithoutGil;
 
 // One a process. Written with the GIL, before the handler is in force or after it no longer is;
 // `arrived` and `ended` also by the handler and the thread.
@@ -90,10 +95,10 @@ void* wait_and_answer(void*) noexcept {
   wait_for_wake();
   if (ended_within_grace()) return nullptr;
   const PyGILState_STATE state =
-      PyGILState_Ensure();  // never, if the call of C keeps the GIL: the limit is for that
+      ensure_gil();  // never, if the call of C keeps the GIL: the limit is for that
   if (__atomic_load_n(&watch.ended, __ATOMIC_ACQUIRE) == 0) {
     set_limit(0);
-    PyObject* result = PyObject_CallNoArgs(watch.late);
+    PyObject* result = sleep_if_ended([] { return PyObject_CallNoArgs(watch.late); });
     if (result == nullptr) PyErr_WriteUnraisable(watch.late);
     Py_XDECREF(result);
   }
@@ -114,7 +119,7 @@ void end_thread() {
   watch.has_thread = false;
   __atomic_store_n(&watch.ended, 1, __ATOMIC_RELEASE);  // read in ended_within_grace
   sem_post(&watch.wake);
-  py::gil_scoped_release release;
+  const WithoutGil release;
   pthread_join(watch.thread, nullptr);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/torch/ops/op_intervals.hpp"
 #include "backends/metal/process_metal.hpp"
 #include "bindings/register.hpp"
@@ -17,6 +18,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 metal::ProcessMetal& process() {
   std::string reason;
@@ -82,7 +85,7 @@ py::dict copy_row(const metal::CopyStatistics& copy) {
 py::typing::Dict<py::str, py::object> statistics() {
   metal::Statistics got;
   {
-    const py::gil_scoped_release without_gil;
+    const WithoutGil without_gil;
     got = process().profiler().statistics();
   }
   py::list operations, fallbacks, copies;
@@ -123,7 +126,7 @@ py::typing::Dict<py::str, py::object> statistics() {
 }  // namespace
 
 void register_metal(py::module_& module) {
-  const py::call_guard<py::gil_scoped_release> without_gil;
+  const py::call_guard<WithoutGil> without_gil;
   module.def(
       "register_metal", [] { devices::register_metal_backend(); }, without_gil,
       "Register the backend \"MPS\"; the first call counts. Loads nothing. Any thread.");

@@ -3,6 +3,7 @@
 #include <pybind11/typing.h>
 
 #include "adapters/python/followed_work.hpp"
+#include "adapters/python/gil.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/primitives/thread_local_state.hpp"
 
@@ -10,6 +11,8 @@ namespace py = pybind11;
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
+
+using python_adapter::sleep_if_ended;
 
 void register_propagate(py::module_& module) {
   py::class_<ThreadLocalState>(
@@ -22,7 +25,7 @@ void register_propagate(py::module_& module) {
              const py::typing::Tuple<py::object, py::ellipsis>& args,
              const py::typing::Dict<py::str, py::object>& kwargs) -> py::object {
             const ThreadLocalStateGuard guard(self);
-            return function(*args, **kwargs);
+            return sleep_if_ended([&]() -> py::object { return function(*args, **kwargs); });
           },
           py::arg("function"), py::arg("args"), py::arg("kwargs"),
           "Call function(*args, **kwargs) with this state on the calling thread.");

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
@@ -18,6 +19,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 using Facts = py::typing::Dict<py::str, py::object>;
 
@@ -31,7 +34,7 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
   Recovered found;
   devices::ActivityFile of_devices;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     if (!activity_path.empty()) {
       of_devices = devices::read_activity_file(activity_path, options.max_bytes);
       options.activities = std::move(of_devices.of_backends);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
 #include "bindings/device_collection.hpp"
 #include "bindings/device_sink.hpp"
@@ -25,6 +26,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 class SessionObject {
  public:
@@ -55,7 +58,7 @@ class SessionObject {
   }
   ~SessionObject() {
     release_stacks();
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     session_.reset();
   }
   SessionObject(const SessionObject&) = delete;
@@ -70,7 +73,7 @@ class SessionObject {
       holds_stacks_ = true;
     }
     try {
-      const py::gil_scoped_release release;
+      const WithoutGil release;
       session_->start();
       capture_.reset();
     } catch (...) {
@@ -81,7 +84,7 @@ class SessionObject {
   }
 
   void warm_up() {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     session_->warm_up();
   }
 
@@ -91,7 +94,7 @@ class SessionObject {
     if (capture_ == nullptr || session_->running()) {
       auto capture = std::make_shared<Capture>();
       try {
-        const py::gil_scoped_release release;
+        const WithoutGil release;
         const std::lock_guard<std::mutex> hold(reading_);
         session_->stop();
         *capture = session_->take_capture();
@@ -114,7 +117,7 @@ class SessionObject {
                                const py::str& program) {
     auto capture = std::make_shared<Capture>();
     {
-      const py::gil_scoped_release release;
+      const WithoutGil release;
       const std::lock_guard<std::mutex> hold(reading_);
       *capture = session_->capture_so_far();
       if (native_frames_) resolve_frames_of_stacks();
@@ -127,31 +130,31 @@ class SessionObject {
 
   void abandon() {
     release_stacks();
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     const std::lock_guard<std::mutex> hold(reading_);
     session_->abandon();
   }
 
   // Adds the activities of an ended collection to the capture of the next stop().
   void add_activities(DeviceCollection& collection) {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     session_->add_activities(collection.take());
   }
 
   // Adds the activities of a finished sink to the capture of the next stop().
   void add_sink(DeviceSink& sink) {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     session_->add_activities(sink.take());
   }
 
   // For the reader of the backing file; no effect if the session has none.
   void add_backing_metadata(const std::string& key, const std::string& value) {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     session_->add_backing_metadata(key, value);
   }
 
   size_t drain() {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     return session_->drain();
   }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "core/sqlite_pages/table_scan.hpp"
@@ -19,6 +20,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 using Arrays = py::typing::List<py::array_t<int64_t>>;
 using Wanted = std::tuple<uint32_t, bool, int64_t>;
@@ -31,7 +34,7 @@ std::optional<Arrays> scan_sqlite_table(int file, uint32_t root, const std::vect
   std::vector<Column<int64_t>> values;
   int64_t rows;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     rows = sqlite_pages::scan_table(file, root, wanted, max_rows, values);
   }
   if (rows < 0) return std::nullopt;

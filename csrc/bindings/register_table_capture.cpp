@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
@@ -23,6 +24,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 template <class T, class Vector>
 void fill(Vector& to, const py::dict& columns, const char* name) {
@@ -148,7 +151,7 @@ CaptureObject merge(const py::object& parts) {
     part.name = bytes_of(row[3]);
     all.push_back(std::move(part));
   }
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   return CaptureObject{std::make_shared<Capture>(merge_captures(all))};
 }
 

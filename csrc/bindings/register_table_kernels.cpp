@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
@@ -24,6 +25,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 template <class T>
 using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
@@ -69,7 +72,7 @@ Usage memory_usage(const Array<uint8_t>& kind, const Array<int32_t>& parent, con
   table.words = values_of(words, table.words_count, "words");
   MemoryUsage found;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     found = memory_by_innermost(table, cpu_sites);
   }
   return py::make_tuple(usage_array(std::move(found.cpu)), usage_array(std::move(found.device)),
@@ -90,7 +93,7 @@ Listed listed_rows(const Array<int32_t>& parent, const std::optional<Array<uint8
   table.site = values_of(site, rows, "site");
   ListedRows found;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     found = list_rows(table, name_of_site);
   }
   py::object listed = py::none();
@@ -123,7 +126,7 @@ auto with_events(const py::array& codes, size_t groups, const Array<int32_t>& pa
     events.table_rows = table_rows;
     events.on_cpu = values_of(on_cpu, size, "on_cpu");
     events.is_async = values_of(is_async, size, "is_async");
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     return sum(events);
   };
   const char kind = codes.dtype().kind();
@@ -191,7 +194,7 @@ py::array_t<bool> nested_codes_of(const Array<int32_t>& parent, const Array<int3
   const int32_t* const values = values_of(code, size, "code");
   std::vector<uint8_t> nested;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     nested = nested_codes(parents, values, size, codes);
   }
   return py::array_t<bool>(static_cast<py::ssize_t>(size),

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/torch/inputs/input_proof.hpp"
 #include "adapters/torch/layout/release_table.hpp"
 #include "adapters/torch/layout/self_test.hpp"
@@ -24,6 +25,8 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
+
+using python_adapter::WithoutGil;
 
 using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::int_>;
 
@@ -49,7 +52,7 @@ uint64_t torch_take_paused_id() {
 
 std::string torch_prepare(const std::string& version, bool cxx11_abi,
                           const std::optional<Offsets>& layout) {
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   if (!layout) return torch_adapter::prepare(version, cxx11_abi);
   const Offsets& at = *layout;
   const torch_adapter::Layout given{at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]};
@@ -72,7 +75,7 @@ std::string torch_self_test(const std::string& version, bool cxx11_abi, int shif
   const char* why = nullptr;
   const torch_adapter::Functions* functions = torch_adapter::find_functions(&why);
   if (functions != nullptr) {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     why = torch_adapter::self_test(*functions, layout);
   }
   return why != nullptr ? why : "";
@@ -146,11 +149,11 @@ void register_torch(py::module_& module) {
       },
       "Return (major, minor) of the newest torch release in the tables of layouts.");
   module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
-             py::call_guard<py::gil_scoped_release>(),
+             py::call_guard<WithoutGil>(),
              "Record ops from now on, with their inputs if `inputs`. Calls are counted: each needs "
              "a torch_stop_observing() with the same argument.");
   module.def("torch_stop_observing", &torch_adapter::stop_observing, py::arg("inputs") = false,
-             py::call_guard<py::gil_scoped_release>());
+             py::call_guard<WithoutGil>());
   module.def(
       "torch_pause_ops", &torch_pause_ops, py::arg("paused"),
       "Pause (True) or resume (False) recording of the ops that begin on this thread; return "
@@ -166,12 +169,11 @@ void register_torch(py::module_& module) {
     forget_torch_holds_in_child();
   });
   module.def(
-      "torch_modules_start", &torch_adapter::start_module_hierarchy,
-      py::call_guard<py::gil_scoped_release>(),
+      "torch_modules_start", &torch_adapter::start_module_hierarchy, py::call_guard<WithoutGil>(),
       "Record the TorchScript modules of ops from now on; return \"\" or the reason why not. "
       "Each successful call needs a torch_modules_stop().");
   module.def("torch_modules_stop", &torch_adapter::stop_module_hierarchy,
-             py::call_guard<py::gil_scoped_release>());
+             py::call_guard<WithoutGil>());
   module.def(
       "torch_observe_fast_ranges",
       [](const py::object& type) { return observe_fast_ranges(type.ptr()); }, py::arg("type"),

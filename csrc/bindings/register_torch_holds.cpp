@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/python/module_calls.hpp"
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/module_hierarchy.hpp"
@@ -21,6 +22,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
+using python_adapter::WithoutGil;
+
 // Number of forks in this process's ancestry. A child does not disable what its parent enabled; the
 // adapters reset that in torch_after_fork_in_child. Written with the GIL held.
 uint64_t g_forks = 0;
@@ -33,14 +36,14 @@ class OpsHold {
   ~OpsHold() { end(); }
   void begin(bool inputs) {
     if (hold_.active()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::start_observing(inputs);
     inputs_ = inputs;
     hold_.set();
   }
   void end() noexcept {
     if (!hold_.clear()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::stop_observing(inputs_);
   }
   bool active() const noexcept { return hold_.active(); }
@@ -58,14 +61,14 @@ class MemoryHold {
   ~MemoryHold() { end(); }
   bool begin() {
     if (hold_.active()) return true;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     const bool mine = torch_adapter::start_reporting();
     hold_.set();
     return mine;
   }
   void end() noexcept {
     if (!hold_.clear()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::stop_reporting();
   }
   bool active() const noexcept { return hold_.active(); }
@@ -82,14 +85,14 @@ class ModulesHold {
   ~ModulesHold() { end(); }
   std::string begin() {
     if (hold_.active()) return {};
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     std::string reason = torch_adapter::start_module_hierarchy();
     hold_.set();
     return reason;
   }
   void end() noexcept {
     if (!hold_.clear()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::stop_module_hierarchy();
   }
   bool active() const noexcept { return hold_.active(); }
@@ -128,14 +131,14 @@ class PropagationHold {
   ~PropagationHold() { end(); }
   bool begin() {
     if (hold_.active()) return true;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     propagation_ = torch_adapter::start_propagation();
     if (propagation_ != 0) hold_.set();
     return propagation_ != 0;
   }
   void end() noexcept {
     if (!hold_.clear()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     torch_adapter::stop_propagation(propagation_);
   }
   bool active() const noexcept { return hold_.active(); }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/torch_propagation.hpp"
 #include "bindings/register.hpp"
@@ -18,6 +19,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
+using python_adapter::WithoutGil;
+
 // Ordered as fastprof.adapters.torch.layout.MEMORY.
 using Kinds = std::array<uint32_t, 2>;
 
@@ -28,7 +31,7 @@ std::optional<Kinds> torch_known_memory_layout(const std::string& version) {
 }
 
 std::string torch_memory_prepare(const std::string& version, const std::optional<Kinds>& layout) {
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   if (!layout) return torch_adapter::prepare_memory(version);
   const torch_adapter::DebugInfoKinds given{(*layout)[0], (*layout)[1]};
   return torch_adapter::prepare_memory(version, &given);
@@ -40,7 +43,7 @@ std::string torch_memory_self_test(int forged, const Kinds& layout) {
   const torch_adapter::DebugInfoFunctions* functions =
       torch_adapter::find_debug_info_functions({layout[0], layout[1]}, &why);
   if (functions != nullptr) {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     why = torch_adapter::test_debug_info(*functions,
                                          static_cast<torch_adapter::ForgedLayout>(forged));
   }
@@ -58,15 +61,12 @@ void register_torch_memory(py::module_& module) {
              "Test whether allocations of the loaded libtorch can be observed; return \"\" or the "
              "reason why not. Requires torch_prepare(). layout: the numbers found by "
              "fastprof.adapters.torch.layout, for an unlisted version.");
-  module.def("torch_memory_start", &torch_adapter::start_reporting,
-             py::call_guard<py::gil_scoped_release>(),
+  module.def("torch_memory_start", &torch_adapter::start_reporting, py::call_guard<WithoutGil>(),
              "Record allocations from now on; return False if another profiler receives this "
              "thread's reports. Each call needs a torch_memory_stop().");
-  module.def("torch_memory_stop", &torch_adapter::stop_reporting,
-             py::call_guard<py::gil_scoped_release>());
+  module.def("torch_memory_stop", &torch_adapter::stop_reporting, py::call_guard<WithoutGil>());
   module.def(
-      "torch_memory_withdraw", &torch_adapter::withdraw_reporter,
-      py::call_guard<py::gil_scoped_release>(),
+      "torch_memory_withdraw", &torch_adapter::withdraw_reporter, py::call_guard<WithoutGil>(),
       "Yield this thread's memory reports to another profiler; return False if fastprof did "
       "not receive them. They resume with the first op after the other profiler has stopped.");
   module.def("torch_memory_after_fork_in_child", [] {
@@ -74,12 +74,11 @@ void register_torch_memory(py::module_& module) {
     torch_adapter::forget_propagation_in_child();
   });
   module.def(
-      "torch_propagation_start", &torch_adapter::start_propagation,
-      py::call_guard<py::gil_scoped_release>(),
+      "torch_propagation_start", &torch_adapter::start_propagation, py::call_guard<WithoutGil>(),
       "Propagate this thread's thread-local sessions to the work that it hands to libtorch's "
       "threads from now on; return the id for torch_propagation_stop().");
   module.def("torch_propagation_stop", &torch_adapter::stop_propagation, py::arg("id"),
-             py::call_guard<py::gil_scoped_release>());
+             py::call_guard<WithoutGil>());
   module.def(
       "torch_memory_self_test", &torch_memory_self_test, py::arg("forged") = 0,
       py::arg("layout") = Kinds{8, 0},

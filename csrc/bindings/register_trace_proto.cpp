@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "core/trace_proto/packet_scanner.hpp"
@@ -20,6 +21,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
+using python_adapter::WithoutGil;
 using trace_proto::ClockState;
 using trace_proto::Closings;
 using trace_proto::OpenSlice;
@@ -36,7 +38,7 @@ PacketBlock scan(PacketScanner& scanner, const py::bytes& data, size_t begin, ui
   std::string_view packets = data;
   if (begin > packets.size()) raise<ValueError>("begin exceeds the data");
   packets.remove_prefix(begin);
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   return scanner.scan(packets, first_row, max_packet_bytes);
 }
 

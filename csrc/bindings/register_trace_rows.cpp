@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/python/gil.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "core/trace_json/event_scanner.hpp"
@@ -24,6 +25,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
+using python_adapter::WithoutGil;
 using trace_json::EventScanner;
 using trace_rows::Block;
 using trace_rows::Conventions;
@@ -51,7 +53,7 @@ Block scan(EventScanner& scanner, const py::bytes& data, size_t begin, bool afte
   std::string_view text = data;
   if (begin > text.size()) raise<ValueError>("begin exceeds the data");
   text.remove_prefix(begin);
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   return scanner.scan(text, after_value);
 }
 

@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "adapters/python/gil.hpp"
+
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
@@ -39,7 +41,7 @@ PyObject* call_in_sessions(PyObject* saved, PyObject* function, PyObject* args, 
   const Membership* membership = membership_of(saved);
   const SessionPropagation::Stay stay =
       SessionPropagation::enter(membership != nullptr ? *membership : Membership{});
-  PyObject* result = PyObject_Call(function, args, kwargs);
+  PyObject* result = sleep_if_ended([&] { return PyObject_Call(function, args, kwargs); });
   SessionPropagation::leave(stay);
   return result;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "adapters/python/gil.hpp"
 #include "adapters/python/gil_substitute.hpp"
 #include "adapters/python/name_bytes.hpp"
 #include "adapters/python/weak_reference.hpp"
@@ -172,7 +173,7 @@ bool record_task(PyObject* task, bool ended) noexcept {
     }
     KnownTask entry = kept;  // the rest may run Python code, which may move or remove it
     // Read the name again at the end: many tasks are named after their first step.
-    const std::string name = name_of_task(task, entry.number);
+    const std::string name = sleep_if_ended([&] { return name_of_task(task, entry.number); });
     entry.is_new = false;
     {
       NameUse use;
@@ -194,7 +195,7 @@ bool record_task(PyObject* task, bool ended) noexcept {
 bool record_new_task(PyObject* task, PyObject* coroutine) noexcept {
   const HoldGilSubstitute hold(g_tasks_lock);
   try {
-    const std::string name = name_of_coroutine(coroutine);
+    const std::string name = sleep_if_ended([&] { return name_of_coroutine(coroutine); });
     KnownTask entry = known(task);
     {
       NameUse use;
@@ -227,8 +228,9 @@ void learn_task_state(PyTypeObject* type) noexcept {
 bool is_task_done(PyObject* task) noexcept {
   static PyObject* attribute = PyUnicode_InternFromString("_state");
   const bool is_known = g_task_type != nullptr && PyObject_TypeCheck(task, g_task_type);
-  PyObject* state = FASTPROF_LIKELY(is_known) ? g_task_state->get(task, g_task_state->closure)
-                                              : PyObject_GetAttr(task, attribute);
+  PyObject* state = FASTPROF_LIKELY(is_known)
+                        ? g_task_state->get(task, g_task_state->closure)
+                        : sleep_if_ended([&] { return PyObject_GetAttr(task, attribute); });
   if (state == nullptr) {
     PyErr_Clear();
     return false;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/gil.hpp"
 #include "adapters/python/interpreter_threads.hpp"
 #include "adapters/python/new_threads.hpp"
 
@@ -164,7 +165,7 @@ void call_and_release(PyObject* function) noexcept {
   if (function == nullptr) return;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
-  PyObject* result = PyObject_CallNoArgs(function);
+  PyObject* result = sleep_if_ended([&] { return PyObject_CallNoArgs(function); });
   if (result == nullptr) PyErr_WriteUnraisable(function);
   Py_XDECREF(result);
   Py_DECREF(function);

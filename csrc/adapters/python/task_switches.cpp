@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "adapters/python/followed_work.hpp"
+#include "adapters/python/gil.hpp"
 #include "adapters/python/known_tasks.hpp"
 #include "adapters/python/thread_name.hpp"
 #include "fastprof/recorder/hot_path/task_switch.hpp"
@@ -78,16 +79,16 @@ FASTPROF_ALWAYS_INLINE PyObject* run_step(PyObject* task, Call call) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
 // An eager task takes its first step while it is constructed.
 int hooked_init(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
+  const auto init = [&] { return sleep_if_ended([&] { return g_init(self, args, kwargs); }); };
   static PyObject* eager_start = PyUnicode_InternFromString("eager_start");
   PyObject* eager = kwargs == nullptr ? nullptr : PyDict_GetItemWithError(kwargs, eager_start);
-  if (FASTPROF_LIKELY(eager == nullptr || eager == Py_False) || !records())
-    return g_init(self, args, kwargs);
+  if (FASTPROF_LIKELY(eager == nullptr || eager == Py_False) || !records()) return init();
   name_thread_once();
   const Before before = before_step();
   PyObject* coroutine =
       PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : PyDict_GetItemString(kwargs, "coro");
-  if (!record_new_task(self, coroutine)) return g_init(self, args, kwargs);
-  const int result = g_init(self, args, kwargs);
+  if (!record_new_task(self, coroutine)) return init();
+  const int result = init();
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   if (result != 0) PyErr_Fetch(&type, &value, &trace);
   if (result != 0 || is_task_done(self)) record_task(self, true);
@@ -107,12 +108,13 @@ PyObject* task_of_step(PyObject* step) noexcept {
 
 PyObject* hooked_step(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   PyObject* task = task_of_step(self);
-  if (FASTPROF_UNLIKELY(task == nullptr)) return g_step(self, args, kwargs);
-  return run_step(task, [&] { return g_step(self, args, kwargs); });
+  if (FASTPROF_UNLIKELY(task == nullptr))
+    return sleep_if_ended([&] { return g_step(self, args, kwargs); });
+  return run_step(task, [&] { return sleep_if_ended([&] { return g_step(self, args, kwargs); }); });
 }
 
 PyObject* hooked_wakeup(PyObject* self, PyObject* future) noexcept {
-  return run_step(self, [&] { return g_wakeup(self, future); });
+  return run_step(self, [&] { return sleep_if_ended([&] { return g_wakeup(self, future); }); });
 }
 
 // Installs the hooks if g_users > 0, and otherwise restores the original functions.
