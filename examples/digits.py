@@ -18,7 +18,6 @@ from sklearn.datasets import load_digits
 import fastprof
 from fastprof import record_function
 from fastprof.exporters.range_stacks import export_range_stacks
-from fastprof.exporters.speedscope import export_speedscope
 
 BATCH = 64
 
@@ -153,7 +152,7 @@ def main() -> None:
     profile.export_html(report, title="digits")
     profile.export_chrome_trace(str(trace))
     export_range_stacks(profile.event_table, folded)
-    export_speedscope(profile.event_table, flame, "digits")
+    profile.export(flame)
     fastprof.save(profile, own)
     print(f"""
 {len(profile.events())} ranges. Written:

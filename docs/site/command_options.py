@@ -21,15 +21,16 @@ END = "<!-- end -->\n"
 def option_tables() -> str:
     """Return Markdown: a table of options for each command, in the order of the help text, and one of formats."""
     sys.path.insert(0, str(ROOT / "python"))
-    from fastprof.cli.formats import FORMATS
+    from fastprof._outputs import FORMATS
     from fastprof.cli.main import make_parser
 
     parser = make_parser("fastprof")
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     tables = {"fastprof": parser, **{f"fastprof {n}": p for n, p in commands.choices.items()}}
     formats = ["### Formats", "", "| `--to` | suffixes | what |", "|---|---|---|"]
-    for kind, (suffixes, what, _) in FORMATS.items():
-        formats.append(f"| `{kind}` | {', '.join(f'`{s}`' for s in suffixes)} | {_cell(what)} |")
+    for kind, each in FORMATS.items():
+        suffixes = ", ".join(f"`{suffix}`" for suffix in each.suffixes)
+        formats.append(f"| `{kind}` | {suffixes} | {_cell(each.description)} |")
     options = (f"### {name}\n\n{_table(each)}" for name, each in tables.items())
     return "\n".join([*options, *formats, ""])
 

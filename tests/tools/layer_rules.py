@@ -103,7 +103,7 @@ PYTHON = {
     "decode": {"base", "model", "analysis"},
     "exporters": {"base", "model", "formats", "analysis"},
     "importers": {"base", "model", "formats"},
-    "views": {"base", "model", "exporters"},
+    "views": {"base", "model", "analysis", "exporters"},
     "report": {"base", "model", "exporters", "views", "analysis"},
     "adapters": {"base", "decode"},
     "record": {"base", "adapters"},
@@ -128,6 +128,7 @@ PYTHON = {
 ROOT: dict[str, set[str] | None] = {
     "__init__": None,
     "__main__": {"cli"},
+    "_outputs": {"base", "exporters", "views", "report"},  # named as text, imported when called
     "_paths": set[str](),
     "_version": set[str](),
     # public paths of modules that lie in a folder
@@ -141,7 +142,7 @@ ROOT: dict[str, set[str] | None] = {
     "trace_writers": {"exporters"},
 }
 # Modules of the root that folders may import. The others are for programs.
-GROUND = {"_paths", "_version"}
+GROUND = {"_outputs", "_paths", "_version"}
 # Folders that may use the package as a program does: `from fastprof import profile`.
 PROGRAMS = {"cli"}
 # Folders, and single files of others, that may import fastprof._core.

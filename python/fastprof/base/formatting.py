@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format times, shares, memory and FLOPs as text, as PyTorch 2.13's tables print them."""
+"""Format times, shares, memory and FLOPs as text, as PyTorch 2.13's tables print them; suggest spellings."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-__all__ = ["TIME_UNITS", "counted", "flops_scale", "format_memory", "format_share", "format_time"]
+__all__ = [
+    "TIME_UNITS",
+    "counted",
+    "flops_scale",
+    "format_memory",
+    "format_share",
+    "format_time",
+    "suggestion",
+]
 
 TIME_UNITS = ("s", "ms", "us")
 _US_IN = {"s": 1e6, "ms": 1e3, "us": 1.0}
@@ -50,3 +59,13 @@ def flops_scale(flops: float) -> tuple[float, str]:
     thousands = max(0.0, min(math.log10(flops) / 3, 5.0))
     unit = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")[int(thousands)]
     return 10 ** (math.floor(thousands) * -3.0), unit
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """Return "; did you mean X?" for the closest known spelling; "" if none is close."""
+    import difflib
+
+    names = list(known)
+    close = difflib.get_close_matches(given, names, n=1, cutoff=0.6)
+    close = close or [name for name in names if len(given) > 2 and given in name]
+    return f"; did you mean {close[0]}?" if close else ""

@@ -162,9 +162,7 @@ def diff(options: argparse.Namespace) -> int:
 
 
 def _listed(path: str, options: argparse.Namespace) -> Any:
-    from fastprof.cli.event_lists import list_of
-
-    return list_of(load_trace(path, options))
+    return load_trace(path, options).events()
 
 
 def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> None:

@@ -81,7 +81,6 @@ def _beside(trace: str) -> str:
 
 def write_report(table: Any, path: str, options: argparse.Namespace, notes: list[str]) -> None:
     """Write the report of a table that was read from a file, and print its path. notes: lines in the report."""
-    from fastprof.cli.event_lists import list_of
     from fastprof.report.export import export_html
 
     # Metadata of the trace that describes the profiled machine; without it, the report would describe this one.
@@ -91,9 +90,7 @@ def write_report(table: Any, path: str, options: argparse.Namespace, notes: list
         for name in members
         if isinstance(table.metadata.get(name), (str, int))
     }
-    export_html(
-        list_of(table), path, sources=not options.no_source, facts=facts, notes=tuple(notes)
-    )
+    export_html(table, path, sources=not options.no_source, facts=facts, notes=tuple(notes))
     print_written(path, options)
 
 

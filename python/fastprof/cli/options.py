@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.formatting import counted
+from fastprof.base.formatting import counted, suggestion
 from fastprof.cli.calls_text import add_call_options
-from fastprof.cli.parser import CommandParser, suggestion
+from fastprof.cli.parser import CommandParser
 from fastprof.cli.screen import Screen
 
 __all__ = [

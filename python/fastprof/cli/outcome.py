@@ -76,14 +76,12 @@ def keep(
 
 
 def _write(profiler: Any, path: str, kind: str, page: Mapping[str, Any]) -> None:
-    if kind == "chrome":
-        profiler.export_chrome_trace(path)
-    elif kind == "perfetto":
-        profiler.export_perfetto_trace(path)
-    elif kind == "html":
+    if kind == "html":
         profiler.export_html(path, **page)
-    else:
+    elif kind == "native":
         write_table(profiler.event_table, path, kind)
+    else:
+        profiler.export(path, kind)
 
 
 def _reason(error: Exception) -> str:

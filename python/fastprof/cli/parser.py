@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-__all__ = ["CommandParser", "suggestion"]
+from fastprof.base.formatting import suggestion
+
+__all__ = ["CommandParser"]
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
 
@@ -52,11 +53,3 @@ class CommandParser(argparse.ArgumentParser):
             if "run" in known and os.path.exists(wrong["given"]):
                 message += f"; to profile a script: {self.prog} run {wrong['given']}"
         super().error(message)
-
-
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return "; did you mean X?" for the closest known spelling; "" if none is close."""
-    names = list(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.6)
-    close = close or [name for name in names if len(given) > 2 and given in name]
-    return f"; did you mean {close[0]}?" if close else ""

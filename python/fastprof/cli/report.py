@@ -130,11 +130,9 @@ def check_report_options(options: argparse.Namespace) -> None:
 
 def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> None:
     """Print a line about the process, the notes, and the averages; write the files that the options name."""
-    from fastprof.cli.event_lists import list_of
-
     screen = Screen.of(sys.stdout)
     with paged(options.pager):
-        _print_report(table, list_of(shown_calls(table, options)), options, notes, screen)
+        _print_report(table, shown_calls(table, options).events(), options, notes, screen)
 
 
 def _print_report(

@@ -13,7 +13,6 @@ import numpy as np
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
-from fastprof.cli.event_lists import list_of
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.html import add_page_options, free_path, open_report
 from fastprof.cli.options import (
@@ -246,7 +245,7 @@ def _events(profiler: Any) -> Any:
     if not imports:
         return profiler.events()
     calls = table.column("is_python_function") & ~imports.rows
-    return list_of(table.with_columns({"is_python_function": calls}))
+    return table.with_columns({"is_python_function": calls}).events()
 
 
 def _has_calls(profiler: Any) -> bool:

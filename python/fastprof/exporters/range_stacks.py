@@ -21,7 +21,13 @@ from fastprof.model.name_paths import NamePaths, name_paths
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
-__all__ = ["DEEPER", "DEFAULT_MAX_CHARS", "collapsed_ranges", "export_range_stacks"]
+__all__ = [
+    "DEEPER",
+    "DEFAULT_MAX_CHARS",
+    "collapsed_ranges",
+    "export_range_stacks",
+    "export_thread_stacks",
+]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -132,3 +138,8 @@ def export_range_stacks(
     with atomic_text(path) as file:
         for label, value in lines:
             file.write(f"{label} {value}\n")
+
+
+def export_thread_stacks(table: EventTable, path: str | os.PathLike[str]) -> None:
+    """Write the stacks of export_range_stacks() with the name of the thread as the first frame of each."""
+    export_range_stacks(table, path, threads=True)

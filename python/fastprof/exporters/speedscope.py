@@ -24,12 +24,16 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def export_speedscope(
-    table: EventTable | EventTree, path: str | os.PathLike[str], name: str = "fastprof"
+    table: EventTable | EventTree, path: str | os.PathLike[str], name: str | None = None
 ) -> None:
     """Write the ranges of a table as speedscope JSON, without async rows; gzip if the path ends in .gz.
 
-    name: title of the document. Raises errors.IoError if the file cannot be written. Any thread.
+    name: title of the document; default: the name of the process. Any thread. Raises errors.IoError if the
+    file cannot be written.
     """
+    if name is None:
+        source = table.table if isinstance(table, EventTree) else table
+        name = source.process_name or "fastprof"
     with atomic_text(path) as file:
         json.dump(speedscope_profile(table, name), file, separators=(",", ":"), allow_nan=False)
 

@@ -46,15 +46,16 @@ def load(
     salvage: return all events that precede the damage of a damaged Chrome or Perfetto trace;
     metadata["damage"] is then the error's message. A file without damage is read as usual.
 
-    Returns an EventTable; EventList.from_table(table) has the methods of a profile's events.
+    Returns an EventTable with the methods of a profile: events(), key_averages(), table(), export().
     metadata["format"] is the format; metadata["skipped_events"] and ["skipped_packets"] count by kind
     the events and packets that were not read; metadata also contains the top-level members of JSON traces.
 
     Raises errors.IoError if the file cannot be read and errors.FormatError, naming the place, if it is
     malformed or exceeds a limit. Nothing in the file is executed.
 
-        events = fastprof.EventList.from_table(fastprof.load("trace.json.gz"))
-        print(events.key_averages().table(row_limit=10))
+        trace = fastprof.load("trace.json.gz")
+        print(trace.key_averages().table(row_limit=10))
+        trace.export("trace.pftrace")
 
     Any thread.
     """

@@ -60,8 +60,7 @@ def load_nsys(
 
     Raises errors.IoError if the file cannot be read and errors.FormatError if it is malformed.
 
-        events = fastprof.EventList.from_table(fastprof.load_nsys("report.sqlite"), use_device="cuda")
-        print(events.key_averages().table(sort_by="device_time_total"))
+        print(fastprof.load("report.sqlite").key_averages().table(sort_by="device_time_total"))
 
     Any thread.
     """

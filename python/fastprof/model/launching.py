@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which row launched a row, such as the op of a kernel."""
+"""Which device a table's work ran on, and which row launched a row, such as the op of a kernel."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.device_type import DEVICE_TIME_TYPES
 from fastprof.model.table import EventTable
 
-__all__ = ["launching_rows"]
+__all__ = ["device_name", "launching_rows"]
 
 Array: TypeAlias = NDArray[Any]
+
+
+def device_name(table: EventTable) -> str | None:
+    """Return the name of the device of a table's activities ("cuda", ...); None without any. Any thread."""
+    if table.has("device_type"):
+        types = table.column("device_type")
+        for device in sorted(DEVICE_TIME_TYPES):
+            if bool((types == device).any()):
+                return device.name.lower()
+    return "cuda" if table.kernels is not None and len(table.kernels) else None
 
 
 def launching_rows(table: EventTable, rows: Array) -> Array:

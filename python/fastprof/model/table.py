@@ -30,6 +30,7 @@ from fastprof.model.columns import (
 )
 from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.sites import TASK_CATEGORIES, Site, SiteTable, Track, TrackTable
+from fastprof.model.table_results import TableResults
 
 __all__ = [
     "CODED_COLUMNS",
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 
-class EventTable:
+class EventTable(TableResults):
     """Immutable columns of equal length; see COLUMNS for names, dtypes and defaults.
 
     columns: name -> array, converted to the column's dtype (no copy if it matches). start_ns, end_ns
@@ -321,7 +322,7 @@ class EventTable:
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             "an EventTable has no rows to iterate over. Read a column with table.column('start_ns'), or "
-            "get one object per event with EventList.from_table(table)."
+            "get one object per event with table.events()."
         )
 
     # ---- copying -------------------------------------------------------------------------------

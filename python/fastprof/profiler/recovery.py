@@ -40,7 +40,7 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     in it is executed. Any thread.
 
         table = fastprof.recover("/dev/shm/run/records")
-        print(fastprof.EventList.from_table(table).key_averages().table())
+        print(table.key_averages().table())
     """
     from fastprof.decode.consolidate import table_of
     from fastprof.record.shard_folder import FOLDER_FACT

@@ -7,8 +7,10 @@ import os
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fastprof._outputs import format_of
 from fastprof.base import errors
 from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.memory_results import MemoryResults
@@ -203,6 +205,23 @@ class ProfileResults(MemoryResults):
     def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
         """Draw the recording with matplotlib and return the Axes; see EventList.plot."""
         return self.events().plot(kind, ax=ax, limit=limit)
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the last recording to a file, in the format of the path's suffix or in `format`; see EventTable.export.
+
+        prof.export("trace.pftrace")
+        prof.export("train.html")
+        """
+        kind = format_of(path, format)
+        own: dict[str, Callable[..., None]] = {
+            "chrome": self.export_chrome_trace,
+            "perfetto": self.export_perfetto_trace,
+            "html": self.export_html,
+        }
+        if kind in own:
+            own[kind](path)
+        else:
+            self.event_table.export(path, kind)
 
     def export_chrome_trace(
         self, path: str | os.PathLike[str], use_python_export: bool = False

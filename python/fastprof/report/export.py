@@ -88,7 +88,7 @@ def export_comparison(
 
 def _listed(events: EventList[Any] | EventTable) -> EventList[Any]:
     if isinstance(events, EventTable):
-        return EventList.from_table(events)
+        return events.events()
     return events
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
 from fastprof.model.instants import InstantEvent, instants
+from fastprof.model.launching import device_name
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.tree import EventTree
 from fastprof.views.averages import average, group_rows
@@ -69,7 +70,7 @@ class EventList(ListOutputs[T]):
         cls,
         table: EventTable,
         *,
-        use_device: str | None = None,
+        use_device: str | None = "auto",
         profile_memory: bool = False,
         with_flops: bool = False,
         dedupe: bool = True,
@@ -77,10 +78,13 @@ class EventList(ListOutputs[T]):
     ) -> EventList[FunctionEvent]:
         """Return the events of a table: its ranges and device activities, in (start, -end) order.
 
-        Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. dedupe:
+        use_device: name of the device whose time is shown; "auto": the device of the table's activities; None:
+        no device times. Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. dedupe:
         leave out the repeated rows of wrappers (EventTree.dedupe). kineto_metadata: events
         have their number in traces as metadata_json.
         """
+        if use_device == "auto":
+            use_device = device_name(table)
         hidden, tree = machinery_rows(table), None
         if dedupe:
             tree = EventTree.of_capture(table, hidden, display_codes_by_site(table.sites))

@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fastprof import _outputs
+from fastprof._outputs import output
 from fastprof.base import errors
+from fastprof.model.table import EventTable
 from fastprof.views.frame import EventFrame
-from fastprof.views.outputs import output
 from fastprof.views.row_list import RowList, T
 from fastprof.views.table_rows import AverageRows
 
@@ -18,7 +20,7 @@ _SHORT_ROWS = 30
 
 
 class ListOutputs(RowList[T]):
-    """Base of EventList: a method for each output. Renderers and exporters are loaded on first use (outputs.py)."""
+    """Base of EventList: a method for each output. Renderers and exporters are loaded on first use (_outputs.py)."""
 
     _use_device: str | None
     _profile_memory: bool
@@ -29,6 +31,10 @@ class ListOutputs(RowList[T]):
         raise NotImplementedError
 
     def _is_averages(self) -> bool:
+        raise NotImplementedError
+
+    def to_table(self) -> EventTable:
+        """Return the list's EventTable; see EventList."""
         raise NotImplementedError
 
     # ---- text ----------------------------------------------------------------------------------
@@ -138,6 +144,21 @@ class ListOutputs(RowList[T]):
         return output("plot")(self, kind, ax, limit)
 
     # ---- export --------------------------------------------------------------------------------
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the list to a file, in the format of the path's suffix or in `format`; see EventTable.export.
+
+        Formats other than CSV contain the whole table that the list was made from, or one made of its events.
+        Averages have no times: errors.StateError for other formats than CSV.
+
+            prof.key_averages().export("averages.csv")
+        """
+        kind = _outputs.format_of(path, format)
+        if kind != "csv" and self._of_averages():
+            raise errors.StateError(
+                f"cannot write averages as {kind}, because they have no times. Use .csv, or export events()."
+            )
+        _outputs.export(path, kind, self.to_table, lambda: self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """Return the metrics that export_stacks accepts."""

@@ -30,7 +30,7 @@ from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.sites import SHORTER_CALLS
 from fastprof.model.table import EventFlag, EventTable
 
-__all__ = ["CalledFunction", "PythonCallStats"]
+__all__ = ["CalledFunction", "PythonCallStats", "export_pstats"]
 
 Array: TypeAlias = NDArray[Any]
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
@@ -330,3 +330,8 @@ def _key_of(name: str, function: str | None) -> tuple[str, int, str]:
     if found is not None and not name.startswith("<built-in "):
         return found[1], int(found[2]), found[3]
     return "~", 0, function or name
+
+
+def export_pstats(table: EventTable, path: str | os.PathLike[str]) -> None:
+    """Write the Python calls of a table as PythonCallStats.export_pstats() does."""
+    PythonCallStats(table).export_pstats(path)

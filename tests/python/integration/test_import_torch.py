@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from fastprof.cli.event_lists import list_of
 
 torch = pytest.importorskip("torch")
 
@@ -43,7 +42,7 @@ def test_averages_are_torchs_own(profiled: tuple[object, Path], by_shape: bool) 
         (e.key, str(e.input_shapes)): e
         for e in profile.key_averages(group_by_input_shape=by_shape)  # type: ignore[attr-defined]
     }
-    events = list_of(fastprof.load(path))
+    events = fastprof.load(path).events()
     found = {
         (e.key, str(e.input_shapes)): e for e in events.key_averages(group_by_input_shape=by_shape)
     }

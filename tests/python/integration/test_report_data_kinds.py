@@ -233,6 +233,4 @@ def test_device_lanes_of_a_loaded_trace(browser: Chromium, tmp_path: Path) -> No
 
 
 def _cli_list(path: Path) -> Any:
-    from fastprof.cli.event_lists import list_of
-
-    return list_of(fastprof.load(path))
+    return fastprof.load(path).events()

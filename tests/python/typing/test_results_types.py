@@ -15,7 +15,7 @@ PROGRAM = """
 import fastprof
 p = fastprof.profile()
 reveal_type(p.events()[0])
-reveal_type(p.key_averages()[0])
+reveal_type(fastprof.load("x").key_averages()[0])
 for event in p.events():
     reveal_type(event.name)
 """

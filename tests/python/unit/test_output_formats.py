@@ -36,6 +36,8 @@ def test_unknown_suffixes() -> None:
             formats.format_of(path)
     with pytest.raises(errors.ValueError, match=r"unknown format of a\.jsn.*\.json"):
         formats.format_of("a.jsn")
+    with pytest.raises(errors.ValueError, match=r"unknown format 'crome'.*did you mean chrome"):
+        table().export("a.json", format="crome")
     for path in ("m.json", "m.csv", "m.html", "m.memory.json.gz"):
         formats.check_memory_path(path)
     for path in ("m", "m.txt", "m.gz", "m.htm"):
@@ -72,3 +74,27 @@ def test_warnings_of_a_writer_are_lines(
     monkeypatch.setattr(range_stacks, "export_range_stacks", warn)
     formats.write_table(table(), str(tmp_path / "t.folded"), "folded")
     assert capsys.readouterr().err == "fastprof: stacks were cut\nfastprof: stacks were cut again\n"
+
+
+def test_a_loaded_trace_is_used_like_a_profile(tmp_path: Path) -> None:
+    with (
+        fastprof.profile() as prof,
+        fastprof.record_function("outer"),
+        fastprof.record_function("in"),
+    ):
+        pass
+    first, second = tmp_path / "a.json.gz", tmp_path / "b.pftrace"
+    prof.export(first)
+    fastprof.load(first).export(second)
+    trace = fastprof.load(second)
+    assert [event.name for event in trace.events()] == ["outer", "in"]
+    averages = trace.key_averages()
+    assert [(row.key, row.count) for row in averages] == [("outer", 1), ("in", 1)]
+    assert "outer" in trace.table(row_limit=1)
+
+    averages.export(tmp_path / "averages.csv")
+    trace.events().export(tmp_path / "events", format="csv")
+    for name in ("averages.csv", "events"):
+        assert (tmp_path / name).read_text().splitlines()[1].startswith("outer,")
+    with pytest.raises(errors.StateError, match=r"averages as chrome.*Use \.csv, or export events"):
+        averages.export(tmp_path / "averages.json")

@@ -18,7 +18,6 @@ import pytest
 
 import fastprof
 from fastprof import errors
-from fastprof.cli.event_lists import list_of
 from fastprof.cli.main import main
 from fastprof.exporters.trace_writers import write_chrome_trace
 from fastprof.formats.backing_file import BACKING_MAGIC
@@ -89,7 +88,7 @@ def test_everything_that_was_recorded_is_there(file: Path) -> None:
     assert (facts["open_ranges"], facts["ended"]) == (1, False)
     assert facts["metadata"]["rank"] == "3" and facts["metadata"]["argv"].startswith("-c")
     assert facts["parent_pid"] == os.getpid() != table.pid
-    events = list_of(table)
+    events = table.events()
     texts = [event.concrete_inputs for event in events if event.name == "with text"]
     expected = [*range(1000), *range(100)]
     assert texts == [[f"text {i}"] for i in expected]
@@ -203,7 +202,7 @@ def test_the_magic_is_the_native_one(file: Path) -> None:
 
 def use(table: EventTable) -> None:
     """Read everything that a user can read of a table."""
-    events = list_of(table)
+    events = table.events()
     str(events.key_averages().table(row_limit=3))
     for event in events[:50]:
         str((event.name, event.stack, event.input_shapes, event.kwinputs, event.concrete_inputs))

@@ -53,7 +53,7 @@ class _Failing:
             {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("kept")]
         )
 
-    def export_chrome_trace(self, path: str) -> None:
+    def export(self, path: str, format: str) -> None:
         self.tried.append(path)
         if self.left > 0:
             self.left -= 1

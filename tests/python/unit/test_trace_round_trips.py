@@ -13,7 +13,6 @@ from bytearrays import MORE_BYTES
 import fastprof
 from fastprof import EventTable, Site, Track, record_function
 from fastprof.analysis import memory_report
-from fastprof.cli.event_lists import list_of
 from fastprof.cli.formats import write_table
 from fastprof.exporters.memory_timeline import memory_timeline
 from fastprof.model.table import EventFlag
@@ -46,7 +45,7 @@ def profiled() -> Any:
 def averages(table: EventTable) -> list[tuple[Any, ...]]:
     return sorted(
         (e.key, e.count, e.self_cpu_time_total, e.cpu_time_total, e.cpu_memory_usage)
-        for e in list_of(table).key_averages()
+        for e in table.events().key_averages()
     )
 
 

@@ -24,7 +24,6 @@ from trace_tables import every_column_table, nested_table
 
 import fastprof
 from fastprof import errors
-from fastprof.cli.event_lists import list_of
 from fastprof.exporters.range_stacks import DEEPER, collapsed_ranges, export_range_stacks
 from fastprof.exporters.speedscope import export_speedscope
 from fastprof.exporters.trace_writers import write_chrome_trace, write_perfetto_trace
@@ -200,7 +199,7 @@ def use(table: EventTable, folder: Path) -> None:
         with contextlib.suppress(errors.Error):
             action()
 
-    events = list_of(table)
+    events = table.events()
     attempt(lambda: events.key_averages().table())
     attempt(lambda: events.key_averages(True, 2, True).table(sort_by="count", max_width=80))
     attempt(lambda: events.table(row_limit=20, flops_per_s=True))
