@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.base import errors
 from fastprof.base.native_numbers import ArgType
 from fastprof.formats.trace_members import EXTRA_LANE
 from fastprof.importers.chrome_args import (
@@ -27,7 +26,7 @@ from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site
 from fastprof.model.table import EventKind
 
-__all__ = ["MARKS_PID", "ChromeEvents", "id_number"]
+__all__ = ["MARKS_PID", "ChromeEvents", "MalformedEventError", "id_number"]
 
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
@@ -36,9 +35,18 @@ _PROFILER_PIDS = ("Spans", "Traces", "")
 MARKS_PID = 0x20000000
 # Upper bound of the bytes per entry that is kept beside the rows.
 _ENTRY_BYTES = 700
+_TIME_LIMIT = 1 << 63
 # Phase of a begin or end -> family within which they are paired.
 _BEGINS = {"B": "B", "b": "b", "S": "b"}
 _ENDS = {"E": "B", "e": "b", "F": "b"}
+
+
+class MalformedEventError(Exception):
+    """An event that cannot be read. reason: text under which such events are counted."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class ChromeEvents:
@@ -73,12 +81,17 @@ class ChromeEvents:
         )
 
     def add(self, event: Any) -> None:
-        """Add the rows of one event, as decoded from JSON. Raises FormatError, or OverflowError for a time."""
+        """Add the rows of one event, as decoded from JSON. Raises MalformedEventError, and adds no row then."""
         if not isinstance(event, dict):
-            raise errors.FormatError(f"expected an object, found {str(event)[:40]!r}")
+            raise MalformedEventError(
+                "event that is not an object", f"expected an object, found {str(event)[:40]!r}"
+            )
         phase = event.get("ph")
         if not isinstance(phase, str):
-            raise errors.FormatError(f"expected text as the phase (ph), found {str(phase)[:40]!r}")
+            raise MalformedEventError(
+                "event without a phase (ph)",
+                f"expected text as the phase (ph), found {str(phase)[:40]!r}",
+            )
         pid = event.get("pid", 0)
         if pid == MARKS_PID and "fastprof" in self.top:
             if phase != "M":
@@ -101,8 +114,8 @@ class ChromeEvents:
         elif phase in ("s", "f"):
             begin = phase == "s"
             kind = EventKind.FLOW_BEGIN if begin else EventKind.FLOW_END
-            word = self.rows.add_words(self._flow_id(event.get("id")))
-            self._add_row(event, int(kind), payload=word)
+            row = self._add_row(event, int(kind))
+            self.rows.payload[row] = self.rows.add_words(self._flow_id(event.get("id")))
         elif phase in _BEGINS:
             kind = EventKind.RANGE if phase == "B" else EventKind.ASYNC_RANGE
             row = self._add_row(event, int(kind), flags=0)
@@ -116,16 +129,28 @@ class ChromeEvents:
     def _skip(self, what: str) -> None:
         self.skipped[what] = self.skipped.get(what, 0) + 1
 
-    def _time_ns(self, event: dict[str, Any], name: str) -> int:
+    def skip_malformed(self, error: MalformedEventError) -> None:
+        """Count an event that add() refused."""
+        self._skip(error.reason)
+
+    def _time_ns(self, event: dict[str, Any], name: str, after_ns: int = 0) -> int:
+        """Return the time in a member, plus after_ns."""
         value = event.get(name)
         if type(value) is int:
-            return value * 1000
-        if type(value) is float and math.isfinite(value):
-            ns = ns_of_double(value)
-            return ns_of_decimal(self.exact_event()[name]) if ns is None else ns
-        raise errors.FormatError(
-            f"expected a number of microseconds as {name}, found {str(value)[:40]!r}"
-        )
+            ns = value * 1000
+        elif type(value) is float and math.isfinite(value):
+            nearest = ns_of_double(value)
+            ns = ns_of_decimal(self.exact_event()[name]) if nearest is None else nearest
+        else:
+            raise MalformedEventError(
+                f"event without {name}" if name not in event else f"{name} that is not a number",
+                f"expected a number of microseconds as {name}, found {str(value)[:40]!r}",
+            )
+        if name == "dur":
+            ns = max(ns, 0)
+        if not -_TIME_LIMIT <= after_ns + ns < _TIME_LIMIT:
+            raise MalformedEventError(f"{name} that exceeds 64 bits", "a time exceeds 64 bits")
+        return after_ns + ns
 
     def _track(self, event: dict[str, Any]) -> int:
         pid, tid = event.get("pid", 0), event.get("tid", 0)
@@ -166,7 +191,7 @@ class ChromeEvents:
 
     def _complete(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         start = self._time_ns(event, "ts")
-        end = start + max(self._time_ns(event, "dur"), 0) if "dur" in event else start
+        end = self._time_ns(event, "dur", start) if "dur" in event else start
         kind, flags = range_state(args) if args else (0, FINISHED)
         category = event.get("cat")
         scope = self.scopes.scope(str(event.get("name")), category, args)
@@ -192,6 +217,7 @@ class ChromeEvents:
             put_args(self.rows, row, args)
             return
         kind = int(EventKind.MEMORY if name == MEMORY_EVENT_NAME else EventKind.OUT_OF_MEMORY)
+        start = self._time_ns(event, "ts")
         words = [_word(args.get(word)) for word in _MEMORY_WORDS]
         device_type, device_index = as_int(args.get("Device Type")), as_int(args.get("Device Id"))
         site = self._site(
@@ -202,7 +228,6 @@ class ChromeEvents:
             function=allocator if type(allocator := args.get("Allocator")) is str else "",
         )
         first = self.rows.add_words(*(words if kind == EventKind.MEMORY else words[1:]))
-        start = self._time_ns(event, "ts")
         self.rows.add(kind, start, start, site, self._track(event), payload=first)
 
     def _counter(self, event: dict[str, Any], args: dict[str, Any]) -> None:
@@ -241,14 +266,12 @@ class ChromeEvents:
         return (str(event.get("cat")), str(event.get("id", event.get("id2"))))
 
     def _end(self, key: Any, event: dict[str, Any]) -> None:
+        end = self._time_ns(event, "ts")
         opened = self.open.get(key)
         if not opened:
             self._skip("end without begin")
             return
         row = opened.pop()
-        end = self._time_ns(event, "ts")
-        if not -(1 << 63) <= end < 1 << 63:
-            raise OverflowError("a time exceeds 64 bits")
         self.rows.end[row] = max(end, self.rows.start[row])
         self.rows.flags[row] |= FINISHED
 

@@ -10,7 +10,12 @@ import numpy as np
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.importers.chrome_events import MARKS_PID, ChromeEvents, id_number
+from fastprof.importers.chrome_events import (
+    MARKS_PID,
+    ChromeEvents,
+    MalformedEventError,
+    id_number,
+)
 from fastprof.importers.decimal_times import exact_json
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
@@ -35,9 +40,10 @@ def read_chrome_trace(source: Source, *, salvage: bool = False) -> EventTable:
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
     become rows. Process and thread names go to tracks; args go to columns (shapes, stacks, sequence
     numbers) and, as JSON text, to metadata_json. Kernels are attached to the op with the same
-    "External id". Kinds of events without a time are counted in metadata["skipped_events"]. The lanes
-    into which fastprof's writer splits a thread are merged again. The file has no parents:
-    EventTree.of computes them from times.
+    "External id". Kinds of events without a time are counted in metadata["skipped_events"], as are
+    malformed events, by reason; a file without any other event is refused. The lanes into which
+    fastprof's writer splits a thread are merged again. The file has no parents: EventTree.of
+    computes them from times.
 
     salvage: return the rows before the first damage within or after the events, with its
     description in metadata["damage"].
@@ -67,10 +73,17 @@ class _Reader:
         self.stops = 0  # of the scanner, at events that are read here
         self.in_events = False  # the array of events has begun
         self.damage = ""
+        self.malformed = 0
+        self.first_malformed: errors.FormatError | None = None
 
     # ---- the file ------------------------------------------------------------------------------
 
     def read(self) -> None:
+        self._read_file()
+        if self.first_malformed is not None and self.malformed == self.index:
+            raise self.first_malformed
+
+    def _read_file(self) -> None:
         stream = self.stream
         if stream.peek() == "[":
             self._events(may_stop=True)
@@ -116,8 +129,8 @@ class _Reader:
                 self.events.exact_event = lambda: exact_json(stream.value_text())
                 try:
                     self.events.add(event)
-                except (errors.FormatError, OverflowError) as error:
-                    raise stream.fail(f"event {self.index}, which ends here: {error}") from None
+                except MalformedEventError as error:
+                    self._skip(error, stream.fail(f"event {self.index}, which ends here: {error}"))
                 self.index += 1
             self.budget.check(self._estimate_bytes())
             found = stream.peek()
@@ -178,17 +191,25 @@ class _Reader:
             self.events.exact_event = lambda text=text: exact_json(text)  # type: ignore[misc]
             try:
                 self.events.add(json.loads(text))
-            except (errors.FormatError, OverflowError) as error:
+            except MalformedEventError as error:
                 source = self.stream.source
                 offset = source.offset - len(data) + at + end
-                raise errors.FormatError(
-                    f"{source.path}: offset {offset}: event {self.index + number}, "
-                    f"which ends here: {error}"
-                ) from None
+                self._skip(
+                    error,
+                    errors.FormatError(
+                        f"{source.path}: offset {offset}: event {self.index + number}, "
+                        f"which ends here: {error}"
+                    ),
+                )
             if len(self.events.scopes.backward_names) > known:
                 self.columns.take_backward_names(self.events.scopes.backward_names)
         self.columns.add(rows, done, rows.rows)
         self.index += block.events
+
+    def _skip(self, error: MalformedEventError, with_place: errors.FormatError) -> None:
+        self.events.skip_malformed(error)
+        self.malformed += 1
+        self.first_malformed = self.first_malformed or with_place
 
     def _estimate_bytes(self) -> int:
         """Return an upper bound of the memory used so far, in bytes."""

@@ -139,20 +139,45 @@ def test_events_with_members_of_odd_types_are_read_alike(tmp_path: Path, seed: i
     assert same_outcome(tmp_path / "t", json.dumps(trace, indent=rng.choice([None, 1])).encode())
 
 
-@pytest.mark.parametrize(
-    "bad", ['{"ph": "X", "ts": "a"}', "5", '{"ph": "X", "ts": 1e300}', '{"ph": }', '{"ph": "X"']
-)
+GOOD = '{"ph": "X", "name": "x", "cat": "c", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2.0, "args": {}}'
+
+
+@pytest.mark.parametrize("bad", ['{"ph": }', '{"ph": "X"'])
 @pytest.mark.parametrize("before", [0, 1, 700])
 def test_errors_name_the_event(tmp_path: Path, bad: str, before: int) -> None:
-    good = '{"ph": "X", "name": "x", "cat": "c", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2.0, "args": {}}'
-    begin = "[" + f"{good},\n" * before
-    data = (begin + ",\n".join([bad, good, good]) + "]").encode()
+    begin = "[" + f"{GOOD},\n" * before
+    data = (begin + ",\n".join([bad, GOOD, GOOD]) + "]").encode()
     assert not same_outcome(tmp_path / "t", data)
     (tmp_path / "t").write_bytes(data)
     with pytest.raises(errors.FormatError) as error:
         fastprof.load(tmp_path / "t")
     place = re.search(r"offset (\d+)", str(error.value))
     assert place and len(begin) <= int(place[1]) <= len(begin) + len(bad) + 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("{}", "event without a phase (ph)"),
+        ("null", "event that is not an object"),
+        ('{"ph": "X", "name": "x", "ts": "12.5", "dur": 1}', "ts that is not a number"),
+        ('{"ph": "X", "name": "x"}', "event without ts"),
+        ('{"ph": "X", "name": "x", "ts": 1, "dur": null}', "dur that is not a number"),
+        ('{"ph": "X", "name": "x", "ts": 1e300}', "ts that exceeds 64 bits"),
+        ('{"ph": "X", "name": "x", "ts": 9.2e15, "dur": 9.2e15}', "dur that exceeds 64 bits"),
+        ('{"ph": "B", "name": "x", "ts": true}', "ts that is not a number"),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 700])
+def test_malformed_events_are_skipped_and_counted(
+    tmp_path: Path, bad: str, reason: str, before: int
+) -> None:
+    path = tmp_path / "t"
+    assert same_outcome(path, f"[{','.join([GOOD] * before + [bad, bad, GOOD])}]".encode())
+    table = fastprof.load(path)
+    assert len(table) == before + 1
+    assert table.metadata["skipped_events"] == {reason: 2}
+    assert not same_outcome(path, f"[{bad}, {bad}]".encode())  # nothing in the file is readable
 
 
 def test_values_that_the_scanner_refuses_do_not_end_its_reading(tmp_path: Path) -> None:
