@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
-__all__ = ["ENGINE_RANGE_PREFIX", "RecordScope"]
+__all__ = ["ENGINE_RANGE_PREFIX", "RecordScope", "is_op_scope"]
 
 # Prefix of the ranges that PyTorch's autograd engine puts around each backward function.
 ENGINE_RANGE_PREFIX = "autograd::engine::evaluate_function: "
@@ -24,3 +25,8 @@ class RecordScope(enum.IntEnum):
     USER_SCOPE = 7
     STATIC_RUNTIME_OP = 8
     STATIC_RUNTIME_MODEL = 9
+
+
+def is_op_scope(scope: Any) -> Any:
+    """Return whether a RecordScope, or each of an array, is of ops of PyTorch, which autograd may wrap."""
+    return scope != int(RecordScope.USER_SCOPE)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastprof import _core
 from fastprof.base.device_type import DeviceType
+from fastprof.base.record_scope import is_op_scope
 from fastprof.model.nesting import BLOCK_ROWS, nest_intervals, sum_by
 from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.table import EventKind, EventTable
@@ -119,10 +120,13 @@ class EventTree:
         """Return EventTree.of(table, hidden=hidden).dedupe(...), computed by native code.
 
         name_of_site: name code of each site. Returns None if the table does not qualify: no parents, not
-        begin_ordered, tasks, or device activities attached to rows.
+        begin_ordered, tasks, scopes of rows, or device activities attached to rows.
         """
         if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
             return None
+        if table.has("scope"):
+            return None
+        are_ops = is_op_scope(table.sites.column("scope"))
         if task_tracks(table) is not None:
             return None
         rows, parent = _core.listed_rows(
@@ -131,7 +135,7 @@ class EventTree:
             nests=nesting_rows(table),
             hidden=hidden,
             site=table.column("site"),
-            name_of_site=name_of_site,
+            name_of_site=np.where(are_ops, np.asarray(name_of_site, np.int32), -1).tolist(),
         )
         return cls(table, rows, parent)
 
@@ -364,8 +368,10 @@ class EventTree:
     def dedupe(self, names: Array | None = None) -> EventTree:
         """Return a tree without the repeated rows of wrappers, as PyTorch's EventList removes them.
 
-        A row with its parent's name that is its parent's only child is removed; its children and its
-        kernels (replacing the parent's own) move to the parent. PyTorch repeats this pass until
+        A row of an op with its parent's name that is its parent's only child is removed; its children
+        and its kernels (replacing the parent's own) move to the parent. Rows of RecordScope.USER_SCOPE
+        stay: ranges, calls and rows of other tools that nest in one of their name are recursion, not
+        the wrappers that autograd puts around ops. PyTorch repeats this pass until
         nothing changes; merging preserves both the name and the number of children that the rule
         tests, so one pass over the original tree removes the same rows.
 
@@ -379,7 +385,12 @@ class EventTree:
         candidates = self._named_as_parent(names)
         if not len(candidates):
             return self
-        candidates = candidates[self.n_children[self.parent[candidates]] == 1]
+        scope = self.column("scope")
+        candidates = candidates[
+            (self.n_children[self.parent[candidates]] == 1)
+            & is_op_scope(scope[candidates])
+            & is_op_scope(scope[self.parent[candidates]])
+        ]
         if not len(candidates):
             return self
         kept = np.ones(len(self), np.bool_)

@@ -42,8 +42,8 @@ def link_events(events: Sequence[Any]) -> None:
 def without_repeats(events: Sequence[Any]) -> list[Any]:
     """Return the events without repeats; an event takes over children and kernels of its repeat.
 
-    An event is a repeat if its parent has the same name and no other child. The rule is that of
-    EventTree.dedupe, here on linked objects, deepest first.
+    An event is a repeat if its parent has the same name and no other child, whatever their scopes: lists
+    made by hand follow PyTorch, whose rule EventTree.dedupe applies to ops only. Deepest first.
     """
     repeated = {
         id(event)

@@ -157,6 +157,7 @@ TEST(only_an_only_child_repeats_its_parent) {
   CHECK(longs(found.rows) == (Longs{0, 3, 4}));
   CHECK(ints(found.parent) == (Ints{-1, 0, 0}));
   CHECK(!found.all);
+  CHECK(table.listed({-1}).all);     // no repetitions by this code
   table.parent = {-1, 0, 0, 0, -1};  // three children are no only child either
   CHECK(table.listed({0}).all);
   CHECK(ints(table.listed({0}).parent) == (Ints{-1, 0, 0, 0, -1}));

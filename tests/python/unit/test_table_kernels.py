@@ -18,8 +18,8 @@ from fastprof.views import EventList
 from fastprof.views.frame import display_codes, display_codes_by_site, machinery_rows
 
 SITES = [
-    Site("aten::a", category="cpu_op"),
-    Site("aten::b", category="cpu_op"),
+    Site("aten::a", category="cpu_op", scope=0),
+    Site("aten::b", category="cpu_op", scope=0),
     Site("aten::a", category="user_annotation"),
     Site("Iteration: 1"),
     Site("profiler::_record_function_enter"),

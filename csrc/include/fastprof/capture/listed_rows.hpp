@@ -34,8 +34,8 @@ struct ListedRows {
 
 // Lists the ranges that are not hidden. Children of an omitted row get its nearest listed ancestor
 // as parent. A row that is its parent's only child and has the same name is omitted too.
-// name_of_site: a code of each site's name. Raises ValueError, naming the row, if an index is out
-// of range.
+// name_of_site: a code of each site's name; negative for sites whose rows are never repetitions.
+// Raises ValueError, naming the row, if an index is out of range.
 inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>& name_of_site) {
   enum : uint8_t { listed = 1, nests = 2, one_child = 4, more_children = 8, in_list = 16 };
   const auto fail = [](size_t row, const char* what) {
@@ -75,7 +75,7 @@ inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>
     const int32_t up = (state[row] & nests) != 0 ? above[row] : -1;
     const bool only_child = up >= 0 && (state[at(up)] & (one_child | more_children)) == one_child;
     const int32_t parent = up < 0 ? -1 : above[at(up)];
-    if (only_child && name(row) == name(at(up))) {
+    if (only_child && name(row) >= 0 && name(row) == name(at(up))) {
       above[row] = parent;
       continue;
     }
