@@ -41,8 +41,6 @@ def _table(parser: argparse.ArgumentParser) -> str:
         hidden = isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS
         if hidden or not action.option_strings:
             continue
-        if action.help == argparse.SUPPRESS:  # an earlier spelling
-            continue
         value = _value(parser, action)
         names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
         text = parser._get_formatter()._expand_help(action) if action.help else ""
@@ -56,6 +54,8 @@ def _value(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     if action.nargs == 0:
         return ""
     text = parser._get_formatter()._format_args(action, action.dest.upper())
+    if action.nargs == "?":
+        return f"[={action.metavar}]"
     return f" {text}".replace("|", "\\|")
 
 

@@ -136,7 +136,7 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
             f"the table contains no {what}. Profile with profile_memory=True, or with python_memory=True for "
-            "memory of Python objects (fastprof run --memory, --python-memory)."
+            "memory of Python objects (fastprof run --profile-memory, --python-memory)."
         )
     by_category = _categorised(prof, table)
     return MemoryReport(

@@ -23,6 +23,7 @@ from fastprof.cli.options import (
     load_trace,
 )
 from fastprof.cli.outcome import check_output
+from fastprof.cli.parser import OldSpelling
 from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
@@ -51,7 +52,7 @@ examples:
         fails if the time of a name grew by more than 10 %; ignores names below 1 ms in both traces
   fastprof diff --max-total-growth 5 main.json branch.json
         fails if the time of all names together grew by more than 5 %
-  fastprof diff --html diff.html before.json after.json
+  fastprof diff --html=diff.html before.json after.json
         also writes a page with a flame graph of what grew and what shrank
 """
 
@@ -93,12 +94,13 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--per-call", action="store_true", help="compare the mean time of a call, not the sum"
     )
-    parser.add_argument(
-        "--sort",
+    order = parser.add_argument(
+        "--sort-by",
         choices=SORTS,
         default="change",
         help="sort by absolute change (default), growth, growth in percent, name, or change in calls",
     )
+    parser.add_argument("--sort", action=OldSpelling, now=order)
     parser.add_argument(
         "--row-limit", type=int, default=30, metavar="N", help="rows to print, -1 for all (30)"
     )
@@ -150,7 +152,7 @@ def diff(options: argparse.Namespace) -> int:
     changes = [_positive(change) for change in changes]
     exceeded = _exceeded(changes, total, options)
     print(f"A: {options.before}\nB: {options.after}\n")
-    print(_text(_sorted(changes, options.sort), total, options))
+    print(_text(_sorted(changes, options.sort_by), total, options))
     if options.json:
         _write_json(changes, total, options)
     if page is not None:
@@ -326,7 +328,7 @@ def _write_json(changes: list[Change], total: Change, options: argparse.Namespac
         "metric": options.metric,
         "per_call": options.per_call,
         "total": row(total),
-        "names": [row(change) for change in _sorted(changes, options.sort)],
+        "names": [row(change) for change in _sorted(changes, options.sort_by)],
     }
     with atomic_text(options.json) as file:
         json.dump(document, file, indent=1, allow_nan=False)

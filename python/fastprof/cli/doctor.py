@@ -9,6 +9,7 @@ import json
 from fastprof import __version__
 from fastprof.cli.checks import NO_DEVICE, Finding
 from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.parser import OldSpelling
 from fastprof.record.activities import ProfilerActivity
 
 __all__ = ["add_parser"]
@@ -35,7 +36,7 @@ exit code: 0 if fastprof can record, otherwise 1.
 examples:
   fastprof doctor
   fastprof doctor -v
-  fastprof doctor --json | jq .
+  fastprof doctor --as-json | jq .
 """
 
 
@@ -47,7 +48,10 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="print a line per feature, with reasons"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    as_json = parser.add_argument(
+        "--as-json", action="store_true", help="print one JSON object instead of text"
+    )
+    parser.add_argument("--json", action=OldSpelling, now=as_json)
     parser.set_defaults(command=doctor)
 
 
@@ -57,7 +61,7 @@ def doctor(options: argparse.Namespace) -> int:
 
     recording = recording_check()
     findings = [*recording, *system_checks(), *package_checks()]
-    if options.json:
+    if options.as_json:
         rows = [finding._asdict() for finding in findings]
         print(json.dumps({"can_record": bool(recording[0].ok), "findings": rows}, indent=1))
     elif options.verbose:

@@ -12,6 +12,7 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
 from fastprof.cli.outcome import check_output, print_message
+from fastprof.cli.parser import OldSpelling
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import (
@@ -32,14 +33,15 @@ events behind it.
 --live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder
 or zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments.
 Calls and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops only);
-no trace is written. The explanation goes to stderr, or to the file of -o. The exit code is the program's.
+no trace is written. The explanation goes to stderr, or to the file of --explanation. The exit code is
+the program's.
 
 examples:
   fastprof explain train.trace.json
   fastprof explain --step "train step" train.fastprof
-  fastprof explain --json torch_trace.json.gz
+  fastprof explain --as-json torch_trace.json.gz
   fastprof explain --live train.py --epochs 3
-  fastprof explain --live --json -o why.json --memory -m package.train
+  fastprof explain --live --as-json --explanation why.json --profile-memory -m package.train
 """
 
 
@@ -60,10 +62,14 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("-m", metavar="MODULE", help="with --live: run a module, like python -m")
     parser.add_argument("-c", metavar="CODE", help="with --live: run code, like python -c")
     parser.add_argument("--step", metavar="NAME", help="name of the ranges that are steps")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    parser.add_argument(
-        "-o", "--output", metavar="PATH", help="write the explanation to a file instead"
+    as_json = parser.add_argument(
+        "--as-json", action="store_true", help="print JSON instead of text"
     )
+    file = parser.add_argument(
+        "--explanation", metavar="PATH", help="write the explanation to a file instead"
+    )
+    parser.add_argument("--json", action=OldSpelling, now=as_json)
+    parser.add_argument("-o", "--output", action=OldSpelling, now=file)
     parser.add_argument(
         "--my-code", action="store_true", help="list only calls of the program's own files"
     )
@@ -74,9 +80,11 @@ def add_parser(commands: Subparsers) -> None:
 
 def explain_command(options: argparse.Namespace) -> int:
     """Explain a file, or a program that is run; return the exit code."""
-    if options.output is not None:
-        check_output(options.output)
-        options.output = os.path.abspath(options.output)  # the program may change its folder
+    if options.explanation is not None:
+        check_output(options.explanation)
+        options.explanation = os.path.abspath(
+            options.explanation
+        )  # the program may change its folder
     call: ProgramCall | None = getattr(options, "program", None)
     if options.live:
         if call is None:
@@ -92,8 +100,8 @@ def explain_command(options: argparse.Namespace) -> int:
             " --live before a program."
         )
     text = _text(load_trace(options.file, options), options)
-    if options.output is not None:
-        _write(options.output, text)
+    if options.explanation is not None:
+        _write(options.explanation, text)
         return 0
     screen = Screen.of(sys.stdout)
     print("\n".join(screen.line(line) for line in text.splitlines()))
@@ -122,9 +130,9 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
             # A wrong name of a step must not cost the run: explain it without steps.
             options.step, failed = None, 2
             text = _text(profiler, options)
-        if options.output is not None:
-            _write(options.output, text)
-            print_message(f"fastprof: wrote {options.output}")
+        if options.explanation is not None:
+            _write(options.explanation, text)
+            print_message(f"fastprof: wrote {options.explanation}")
             return failed
         screen = Screen.of(sys.stderr)
         text += "\n" * 2 + hint if (hint := memory_hint(options, profiler.event_table)) else ""
@@ -138,7 +146,7 @@ def _text(source: Any, options: argparse.Namespace) -> str:
     from fastprof.analysis.explanation import explain
 
     found = explain(source, step=options.step, my_code=options.my_code)
-    return json.dumps(found.to_dict(), indent=1) if options.json else found.text()
+    return json.dumps(found.to_dict(), indent=1) if options.as_json else found.text()
 
 
 def _write(path: str, text: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options --html and --open of several subcommands: write the HTML report of a table, open it in a browser."""
+"""Options --html[=PATH] and --open of several subcommands: write the HTML report of a table, open it in a browser."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = [
 ]
 
 
-def add_html_options(parser: argparse.ArgumentParser) -> None:
-    """Add --html [PATH], --open and --no-source."""
+def add_html_options(parser: argparse.ArgumentParser, in_place: str = "") -> None:
+    """Add --html[=PATH], --open and --no-source. in_place: more help of --html."""
     group = parser.add_argument_group("HTML report")
     group.add_argument(
         "--html",
@@ -28,13 +28,8 @@ def add_html_options(parser: argparse.ArgumentParser) -> None:
         const="",
         metavar="PATH",
         help="also write a page to look at: timeline, flame graph, table, source (default: NAME.html, or "
-        "NAME-2.html, ... beside earlier ones)",
+        "NAME-2.html, ... beside earlier ones); --html=PATH names it" + in_place,
     )
-    add_page_options(group)
-
-
-def add_page_options(group: Any) -> None:
-    """Add --open and --no-source."""
     group.add_argument(
         "--open", action="store_true", help="open the report in a browser; implies --html"
     )

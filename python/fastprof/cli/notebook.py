@@ -41,7 +41,7 @@ Options end at the first word that is not one, or at --. Errors of the cell are 
 
 examples:
   %%fastprof --calls
-  %%fastprof --stack --memory --as prof
+  %%fastprof --with-stack --profile-memory --as prof
   %fastprof --html fit.html model.fit(x, y)
 """
 

@@ -47,9 +47,9 @@ def find_program(
 ) -> tuple[int, ProgramCall | None]:
     """Return (number of words that belong to fastprof, the program; None if there is none).
 
-    options: the command's options by name. As in python, the first word that is neither an
-    option nor an option's value is the script; -m and -c take the next word. All words after that
-    belong to the program, including "--" and names of fastprof's options.
+    options: the command's options by name. As in python, the first word that is neither an option nor an
+    option's value is the script; -m and -c take the next word. A value that may be left out follows "=". All
+    words after that belong to the program, including "--" and names of fastprof's options.
     """
     at = 0
     while at < len(words):
@@ -65,7 +65,7 @@ def find_program(
         if not word.startswith("-"):
             return at, ProgramCall("script", word, tuple(rest))
         action = options.get(word)  # None: argparse reports the unknown option
-        at += 1 if action is None or action.nargs == 0 else 2
+        at += 1 if action is None or action.nargs in (0, "?") else 2
     return len(words), None
 
 

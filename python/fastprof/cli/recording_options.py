@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
@@ -38,11 +39,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="also record the Python processes that the program starts, and theirs",
     )
-    recording.add_argument(
-        "--record-shapes", "--shapes", action="store_true", help="record the shapes of op inputs"
+    shapes = recording.add_argument(
+        "--record-shapes", action="store_true", help="record the shapes of op inputs"
     )
-    recording.add_argument(
-        "--profile-memory", "--memory", action="store_true", help="record allocations and frees"
+    memory = recording.add_argument(
+        "--profile-memory", action="store_true", help="record allocations and frees"
     )
     recording.add_argument(
         "--python-memory",
@@ -54,9 +55,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="as --python-memory, but record each block: exact sums, and the program runs several times slower",
     )
-    recording.add_argument(
+    stack = recording.add_argument(
         "--with-stack",
-        "--stack",
         action="store_true",
         help="record the Python stack of each range, and the calls between them (unless --no-calls)",
     )
@@ -80,8 +80,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         metavar="NAME",
         help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
     )
-    recording.add_argument(
-        "--max-mb",
+    records = recording.add_argument(
+        "--max-records-mb",
         type=int,
         default=0,
         metavar="MB",
@@ -105,17 +105,24 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         help="record into a new file, from which `fastprof recover FILE` makes the trace if the process is killed;"
         " removed once the results are written",
     )
+    for old, now in (
+        ("--shapes", shapes),
+        ("--memory", memory),
+        ("--stack", stack),
+        ("--max-mb", records),
+    ):
+        recording.add_argument(old, action=OldSpelling, now=now)
     return recording
 
 
 def recording_options_given(options: argparse.Namespace) -> list[str]:
-    """Return the recording options whose value is not their default, by their first spelling."""
+    """Return the recording options whose value is not their default."""
     parser = argparse.ArgumentParser(add_help=False)
     add_recording_options(parser)
     return [
         action.option_strings[0]
         for action in parser._actions  # no public list of actions
-        if getattr(options, action.dest) != action.default
+        if action.help != argparse.SUPPRESS and getattr(options, action.dest) != action.default
     ]
 
 
@@ -127,9 +134,9 @@ def recording_arguments(
     calls_by_default: without --calls, --no-calls or --with-stack, record calls with a bound on their number.
     Raises errors.ValueError if an option is invalid or contradicts another, errors.IoError if the backing file exists.
     """
-    if options.max_mb < 0:
+    if options.max_records_mb < 0:
         raise errors.ValueError(
-            f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
+            f"invalid --max-records-mb {options.max_records_mb}. Use 0 (automatic) or a number of megabytes."
         )
     file = None if options.backing_file is None else os.path.abspath(options.backing_file)
     if file is not None and os.path.lexists(file):
@@ -147,7 +154,7 @@ def recording_arguments(
         "native": options.native,
         "with_flops": options.with_flops,
         "with_modules": options.with_modules,
-        "max_bytes": options.max_mb << 20,
+        "max_bytes": options.max_records_mb << 20,
         "overflow": options.overflow,
         "spill_folder": options.spill_folder,
         "backing_file": file,  # absolute: the program may change its folder
@@ -158,14 +165,14 @@ def recording_arguments(
 
 
 def memory_hint(options: argparse.Namespace, table: Any) -> str:
-    """Return a line on what to do if --memory was given and the table contains no memory; else ""."""
+    """Return a line on what to do if --profile-memory was given and the table contains no memory; else ""."""
     from fastprof.model.memory_rows import failed_requests, memory_rows
 
     python = options.python_memory or options.exact_python_memory
     if not options.profile_memory or python or memory_rows(table) or failed_requests(table):
         return ""
     return (
-        "fastprof: --memory recorded nothing: it records what PyTorch and annotated C++ code allocate. "
+        "fastprof: --profile-memory recorded nothing: it records what PyTorch and annotated C++ code allocate. "
         "For the memory of Python's objects, use --python-memory."
     )
 

@@ -14,7 +14,7 @@ from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
-from fastprof.cli.html import add_page_options, free_path, open_report
+from fastprof.cli.html import add_html_options, html_path, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_table_options,
@@ -88,13 +88,6 @@ def add_parser(commands: Subparsers) -> None:
         metavar="FORMAT",
         help="trace format (default: by the suffix of PATH)",
     )
-    parser.add_argument(
-        "--html",
-        action="store_true",
-        help="write a page to look at, NAME.html (NAME-2.html, ... beside earlier ones); with -o PATH "
-        "beside the trace, else in its place",
-    )
-    add_page_options(parser)
     parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
     parser.add_argument("--no-table", action="store_true", help="do not print the table")
     recording = add_recording_options(parser)
@@ -112,6 +105,7 @@ def add_parser(commands: Subparsers) -> None:
         "--itt", action="store_true", help="the same for tasks reported through ITT"
     )
     add_table_options(parser)
+    add_html_options(parser, "; written in the place of the trace, unless -o is given")
     parser.set_defaults(command=run)
 
 
@@ -158,16 +152,15 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
                 )
             check_memory_path(path)
         found.append((path, kind))
-    if wants_html and all(kind != "html" for _, kind in found):
-        found.append((free_path(f"{call.file_stem}.html"), "html"))
-    for path, _ in found:
         check_output(path)
+    if wants_html and (options.html or all(kind != "html" for _, kind in found)):
+        found.append((str(html_path(options, call.file_stem)), "html"))
     # Absolute paths, because the program may change its working folder.
     return [(os.path.abspath(path), kind) for path, kind in found]
 
 
 def _wants_html(options: argparse.Namespace) -> bool:
-    return bool(options.html or options.open)
+    return options.html is not None or bool(options.open)
 
 
 def _report(

@@ -124,7 +124,7 @@ def missing_text(table: EventTable) -> str:
     causes = ", ".join(f"{cause} {n:,}" for cause, n in sorted(dropped.items()))
     return (
         f"{100 * lost / (lost + len(table)):.1f} % of the events were dropped ({causes}): sums and peaks of memory do "
-        "not contain them. Record with a larger limit (max_bytes, --max-mb) or less (a shorter part, a sample)"
+        "not contain them. Record with a larger limit (max_bytes, --max-records-mb) or less (a shorter part, a sample)"
     )
 
 

@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
         (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
         (("run", "-o", "t.jsn", "s.py"), "did you mean .json"),
         (("run", "-o", "m.memory.html", "s.py"), "--profile-memory"),
-        (("run", "--max-mb", "-1", "s.py"), "--max-mb"),
+        (("run", "--max-records-mb", "-1", "s.py"), "--max-records-mb"),
         (("run", "--by-stack", "-1", "s.py"), "--by-stack"),
         (("run", "--counter", "beauty", "s.py"), "beauty"),
         (("report", "t.json", "--csv", "absent/x.csv"), "does not exist. Create it"),

@@ -65,7 +65,7 @@ VALUES = {
     "NAME": "page-faults",
     "FILE": "file.out",
 }
-SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json"}
+SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".txt"}
 COMPANIONS = {
     "--spill-folder": ["--overflow", "spill"],
     "--to memory": ["--exact-python-memory"],
@@ -88,7 +88,11 @@ def spellings(command: str) -> Iterator[list[str]]:
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     for action in commands.choices[command.split()[0]]._actions:
         names = action.option_strings
-        if not names or names[0] in ("-h", "-m", "-c", "--live"):
+        if (
+            not names
+            or action.help == argparse.SUPPRESS
+            or names[0] in ("-h", "-m", "-c", "--live")
+        ):
             continue
         if isinstance(action, argparse.BooleanOptionalAction):
             yield from ([name] for name in names)
@@ -101,7 +105,8 @@ def spellings(command: str) -> Iterator[list[str]]:
             if action.nargs == "?":
                 yield [name]
             given = f"made{SUFFIXES.get(name, '.json')}"
-            yield [name, given if action.metavar == "PATH" else VALUES[str(action.metavar)]]
+            value = given if action.metavar == "PATH" else VALUES[str(action.metavar)]
+            yield [f"{name}={value}"] if action.nargs == "?" else [name, value]
 
 
 CASES = [
@@ -160,11 +165,9 @@ def check_file(path: Path) -> None:
 def test_an_option(
     recorded: Path, tmp_path: Path, command: str, program: str, words: list[str]
 ) -> None:
-    option = words[0]
+    option = words[0].partition("=")[0]
     if option == "--step":
         words = [option, "p.py" if command in LIVE else f"{program}.py"]
-    if command.startswith("explain") and option == "--output":
-        words = [option, "made"]  # text
     if "memory" not in words or command in LIVE:
         words = words + COMPANIONS.get(" ".join(words), COMPANIONS.get(option, []))
     kind = words[words.index("--to") + 1] if "--to" in words else "chrome"
@@ -199,6 +202,7 @@ def test_an_option(
         said
     )
     files = set(re.findall(r"wrote (\S+?)(?:;|$)", said, re.MULTILINE))
-    files |= {word for word in (*words, *after) if word.startswith(("made", "out"))}
+    named = (word.rpartition("=")[2] for word in (*words, *after))
+    files |= {word for word in named if word.startswith(("made", "out"))}
     for file in files:
         check_file(tmp_path / file)

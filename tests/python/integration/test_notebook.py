@@ -114,7 +114,7 @@ def test_a_line(shell: Any) -> None:
         ("%fastprof --as for 1", "not a name of a variable"),
         ("%fastprof --height 1 1", "at least 100"),
         ("%fastprof --sort-by cow 1", "cannot sort by"),
-        ("%fastprof --max-mb -1 1", "invalid --max-mb"),
+        ("%fastprof --max-records-mb -1 1", "invalid --max-records-mb"),
         ("%fastprof --min-duration 5 1", "Add --calls"),
         ("%%fastprof --calls 1 + 1\n2", "unexpected text '1 + 1'"),
     ],
@@ -128,7 +128,7 @@ def test_a_wrong_line_runs_nothing(shell: Any, cell: str, said: str) -> None:
 
 def test_help_and_double_dash(shell: Any) -> None:
     result, captured = run(shell, "%fastprof --help")
-    assert result.success and "--profile-memory, --memory" in captured.stdout
+    assert result.success and "--profile-memory" in captured.stdout
     result, captured = run(shell, "%fastprof -- -1 + 2")
     assert result.success and re.search(r"\b1\b", captured.stdout)
 
@@ -183,7 +183,7 @@ def test_await_in_a_shell_whose_loop_does_not_run(shell: Any) -> None:
 
 def test_options_reach_the_profile_and_the_file(shell: Any, tmp_path: Path) -> None:
     page = tmp_path / "a b.html"
-    line = f'--stack --memory --shapes --no-calls --table --html "{page}" --as prof'
+    line = f'--with-stack --profile-memory --record-shapes --no-calls --table --html "{page}" --as prof'
     result, captured = run(shell, f"%%fastprof {line}\n{WORK}")
     assert result.success
     prof = shell.user_ns["prof"]

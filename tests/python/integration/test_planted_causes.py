@@ -239,7 +239,7 @@ print(collections.Counter(words).most_common(2), len(" ".join(words)))
 def findings(folder: Path, program: str) -> list[str]:
     (folder / "slow_dependency.py").write_text("import time\ntime.sleep(0.25)\n")
     (folder / "program.py").write_text(program)
-    words = ["explain", "--live", "--json", "-o", "why.json", "program.py"]
+    words = ["explain", "--live", "--as-json", "--explanation", "why.json", "program.py"]
     command = [sys.executable, "-m", "fastprof", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,10 @@ from fastprof.adapters.torch import ops as torch_ops
 
 pytestmark = pytest.mark.integrations
 
-_EVERY_OPTION = "--record-shapes --with-flops --profile-memory --with-stack --max-mb 8 --overflow overwrite_oldest"
+_EVERY_OPTION = (
+    "--record-shapes --with-flops --profile-memory --with-stack --max-records-mb 8 --overflow"
+    " overwrite_oldest"
+)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_diff_limits_make_the_exit_code(
 def test_diff_of_a_trace_with_itself_is_nothing(pair: tuple[Path, Path], capsys: Capsys) -> None:
     limits = ("--max-growth", "0", "--max-total-growth", "0")
     for sort in ("change", "growth", "percent", "name", "count"):
-        assert run("diff", pair[0], pair[0], "--sort", sort, *limits) == 0
+        assert run("diff", pair[0], pair[0], "--sort-by", sort, *limits) == 0
     assert "+0.0 %" in capsys.readouterr().out
 
 
@@ -215,7 +215,7 @@ def test_doctor_tells_in_text_and_json(capsys: Capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert all(line[:4] in ("ok  ", "no  ", "--  ") for line in lines)
     assert lines[0].startswith("ok  recording") and len(lines) > 15
-    assert run("doctor", "--json") == 0
+    assert run("doctor", "--as-json") == 0
     document = json.loads(capsys.readouterr().out)
     assert document["can_record"] is True
     topics = [finding["topic"] for finding in document["findings"]]

@@ -154,7 +154,7 @@ def test_the_command_prints_text_and_json(
     fastprof.save(table_of(loop(cudaDeviceSynchronize=5 * MS)), path)
     assert main(["explain", path]) == 0
     assert "What to do first" in capsys.readouterr().out
-    assert main(["explain", "--json", path]) == 0
+    assert main(["explain", "--as-json", path]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert found["first"]["ns"] == 60 * MS
     assert found["steps"] == 12

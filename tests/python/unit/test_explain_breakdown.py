@@ -185,7 +185,8 @@ def test_the_command_runs_a_program_and_explains_it(tmp_path: Path) -> None:
 
 def test_the_command_passes_the_exit_code_on_and_writes_json(tmp_path: Path) -> None:
     done = explain_live(
-        tmp_path, "--live", "--json", "-o", "why.json", "--no-calls", "--exact-python-memory", "program.py", "--fail"
+        tmp_path, "--live", "--as-json", "--explanation", "why.json", "--no-calls",
+        "--exact-python-memory", "program.py", "--fail",
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
     found = json.loads((tmp_path / "why.json").read_text())
@@ -200,9 +201,9 @@ def test_the_command_passes_the_exit_code_on_and_writes_json(tmp_path: Path) -> 
     [
         ([], "no file to explain"),
         (["--live"], "no program to run"),
-        (["--memory", "--no-calls", "t.json"], "--calls, --profile-memory: of a recording"),
+        (["--profile-memory", "--no-calls", "t.json"], "--calls, --profile-memory: of a recording"),
         (["--live", "--step", "none such", "program.py"], "no range is named 'none such'"),
-        (["-o", "missing/why.txt", "--live", "program.py"], "does not exist"),
+        (["--explanation", "missing/why.txt", "--live", "program.py"], "does not exist"),
     ],
 )
 def test_the_command_says_what_is_wrong(tmp_path: Path, words: list[str], message: str) -> None:

@@ -65,8 +65,8 @@ def test_an_explanation_in_a_file(tmp_path: Path, capsys: Capsys) -> None:
     fastprof.save(table_of(), trace)
     assert main(["explain", trace]) == 0
     printed = capsys.readouterr().out
-    assert main(["explain", trace, "-o", text]) == 0
-    assert main(["explain", trace, "--json", "-o", data]) == 0
+    assert main(["explain", trace, "--explanation", text]) == 0
+    assert main(["explain", trace, "--as-json", "--explanation", data]) == 0
     said = capsys.readouterr()
     assert "Where the time went" not in said.out + said.err
     assert Path(text).read_text() == printed

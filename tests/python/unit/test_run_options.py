@@ -82,7 +82,7 @@ DEFAULTS: dict[str, Any] = {
         (["--with-flops"], {"with_flops": True}),
         (["--with-modules"], {"with_modules": True}),
         (["--this-thread"], {"all_threads": False}),
-        (["--max-mb", "3"], {"max_bytes": 3 << 20}),
+        (["--max-records-mb", "3"], {"max_bytes": 3 << 20}),
         (["--overflow", "overwrite_oldest"], {"overflow": "overwrite_oldest"}),
         (["--overflow", "spill", "--spill-folder", "d"], {"overflow": "spill", "spill_folder": "d"}),
         (["--backing-file", "/d/records"], {"backing_file": "/d/records", "keep_backing_file": True}),
@@ -136,8 +136,8 @@ def test_table_options_of_a_run(capsys: Capsys) -> None:
     for words, wrong in ((("--row-limit", "-2"), "-2"), (("--by-stack", "-1"), "-1")):
         assert cli.main(["run", *words, "-c", "pass"]) == 2
         assert f"invalid {words[0]} {wrong}" in capsys.readouterr().err
-    assert cli.main(["run", "--max-mb", "-1", "-c", "pass"]) == 2
-    assert "invalid --max-mb -1" in capsys.readouterr().err
+    assert cli.main(["run", "--max-records-mb", "-1", "-c", "pass"]) == 2
+    assert "invalid --max-records-mb -1" in capsys.readouterr().err
 
 
 def test_a_run_without_ranges_says_so_and_writes_nothing(tmp_path: Path, capsys: Capsys) -> None:
@@ -218,3 +218,36 @@ def test_only_run_has_a_program() -> None:
     parser = cli.make_parser("fastprof")
     for words in (["report", "s.py"], ["--includes"], []):
         assert cli.split_program(parser, words) == (words, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (["run", "--memory", "--no-trace", "-c", "pass"], "--memory is now spelled --profile-memory"),
+        (["run", "--max-mb", "9", "--no-trace", "-c", "pass"], "--max-mb is now spelled --max-records-mb"),
+        (["explain", "--json", "-o", "why.json", "t.json"], "-o is now spelled --explanation"),
+        (["explain", "--live", "--json", "-c", "pass"], "--json is now spelled --as-json"),
+        (["diff", "--sort", "count", "t.json", "t.json"], "--sort is now spelled --sort-by"),
+        (["doctor", "--json"], "--json is now spelled --as-json"),
+    ],
+)  # fmt: skip
+def test_earlier_spellings_work_and_name_the_new_ones(
+    words: list[str], now: str, tmp_path: Path, capsys: Capsys
+) -> None:
+    with fastprof.profile() as prof, fastprof.record_function("work"):
+        pass
+    prof.export("t.json")
+    assert cli.main(words) == 0
+    said = capsys.readouterr()
+    assert f"fastprof: {now}\n" in said.err
+    if "--json" in words:  # what is printed is JSON, as before
+        text = Path("why.json").read_text() if "-o" in words else said.out or said.err
+        assert '"findings"' in text or '"first"' in text
+
+
+def test_a_page_of_a_run_has_the_name_that_is_given(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "work.py").write_text(RANGES)
+    assert cli.main(["run", "--html=page.html", "--no-table", "work.py", "--html"]) == 0
+    assert "['work.py', '--html']" in capsys.readouterr().out
+    assert cli.main(["run", "--html", "--no-table", "work.py"]) == 0
+    assert {p.name for p in tmp_path.iterdir()} == {"page.html", "work.html", "work.py"}
