@@ -20,6 +20,7 @@ from fastprof.importers.chrome_args import (
     put_args,
     range_state,
 )
+from fastprof.importers.chrome_pairs import OpenRanges
 from fastprof.importers.decimal_times import ns_of_decimal, ns_of_double
 from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
 from fastprof.importers.table_builder import FINISHED, TableBuilder
@@ -60,7 +61,7 @@ class ChromeEvents:
         self.rows = TableBuilder()
         self.devices = DeviceRows()
         self.scopes = ScopeRule()
-        self.open: dict[Any, list[int]] = {}
+        self.open = OpenRanges()
         self.skipped: dict[str, int] = {}
         self.processes: dict[Any, str] = {}
         self.lanes: dict[int, int] = {}
@@ -69,11 +70,11 @@ class ChromeEvents:
         self.exact_event: Callable[[], Any] = dict
         self._sites: dict[Any, int] = {}
         self._last_thread: tuple[int, str] | None = None
-        self._flow_ids: dict[str, int] = {}
+        self._flow_ids: dict[Any, int] = {}
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory used so far, in bytes."""
-        entries = len(self._sites) + len(self.open) + len(self._flow_ids)
+        entries = len(self._sites) + self.open.size + len(self._flow_ids)
         return (
             self.rows.estimate_bytes()
             + self.devices.estimate_bytes()
@@ -115,14 +116,15 @@ class ChromeEvents:
             begin = phase == "s"
             kind = EventKind.FLOW_BEGIN if begin else EventKind.FLOW_END
             row = self._add_row(event, int(kind))
-            self.rows.payload[row] = self.rows.add_words(self._flow_id(event.get("id")))
+            self.rows.payload[row] = self.rows.add_words(self._flow_id(event))
         elif phase in _BEGINS:
             kind = EventKind.RANGE if phase == "B" else EventKind.ASYNC_RANGE
             row = self._add_row(event, int(kind), flags=0)
-            self.open.setdefault(self._pair_key(_BEGINS[phase], event), []).append(row)
+            key = self._pair_key(_BEGINS[phase], event)
+            self.open.begin(key, row, str(event.get("name", "")), str(event.get("cat", "")))
             put_args(self.rows, row, args)
         elif phase in _ENDS:
-            self._end(self._pair_key(_ENDS[phase], event), event)
+            self._end(_ENDS[phase], event, args)
         else:
             self._skip(phase[:8])
 
@@ -249,31 +251,32 @@ class ChromeEvents:
                 int(EventKind.COUNTER), start, start, site, self._track(event), payload=payload
             )
 
-    def _flow_id(self, value: Any) -> int:
+    def _flow_id(self, event: dict[str, Any]) -> int:
+        value = _id_of(event)
         if type(value) is int:
             return value
-        text = str(value)
-        if text.startswith("0x") and len(text) <= 18:
-            try:
-                return int(text, 16)
-            except ValueError:
-                pass
-        return self._flow_ids.setdefault(text, (1 << 63) + len(self._flow_ids))
+        return self._flow_ids.setdefault(value, (1 << 63) + len(self._flow_ids))
 
     def _pair_key(self, family: str, event: dict[str, Any]) -> Any:
         if family == "B":
             return self._track(event)
-        return (str(event.get("cat")), str(event.get("id", event.get("id2"))))
+        return (str(event.get("cat")), str(event.get("scope", "")), _id_of(event))
 
-    def _end(self, key: Any, event: dict[str, Any]) -> None:
+    def _end(self, family: str, event: dict[str, Any], args: dict[str, Any]) -> None:
         end = self._time_ns(event, "ts")
-        opened = self.open.get(key)
-        if not opened:
+        name, category = (str(event.get(member) or "") for member in ("name", "cat"))
+        key = self._pair_key(family, event)
+        row, lost = self.open.end(key, name, category, family == "B")
+        if row < 0:
             self._skip("end without begin")
             return
-        row = opened.pop()
         self.rows.end[row] = max(end, self.rows.start[row])
         self.rows.flags[row] |= FINISHED
+        for inner in lost:
+            self.rows.end[inner] = max(end, self.rows.start[inner])
+            self._skip("begin without end, within a range that ended")
+        if args:
+            put_args(self.rows, row, {**self.rows.metadata(row), **args})
 
     def _metadata(self, event: dict[str, Any], pid: Any) -> None:
         args = event.get("args")
@@ -293,6 +296,24 @@ class ChromeEvents:
                 self.lanes[track] = self._last_thread[0]
             else:
                 self._last_thread = (track, name)
+
+
+def _id_of(event: dict[str, Any]) -> Any:
+    """Return the id of an async event or flow; ids of id2.local are those of the event's process."""
+    value, id2 = event.get("id"), event.get("id2")
+    if value is None and isinstance(id2, dict):
+        if "local" in id2:
+            return (str(event.get("pid", 0)), str(id2["local"]))
+        value = id2.get("global")
+    if type(value) is int:
+        return value
+    text = str(value)
+    if text.startswith("0x") and len(text) <= 18:
+        try:
+            return int(text, 16)
+        except ValueError:
+            pass
+    return text
 
 
 def id_number(value: Any) -> int:

@@ -224,9 +224,8 @@ class _Reader:
             if of_thread is not None:
                 rows.tracks[track] = rows.tracks[track]._replace(tid=thread[1], thread_id=of_thread)
         last = max(rows.end, default=0)
-        for opened in events.open.values():
-            for row in opened:
-                rows.end[row] = max(last, rows.start[row])
+        for row in events.open.rows():
+            rows.end[row] = max(last, rows.start[row])
         base = self.top.get("baseTimeNanoseconds", 0)
         base = base if type(base) is int and 0 <= base < 1 << 62 else 0
         own = self.top.get("fastprof")

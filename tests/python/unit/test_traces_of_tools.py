@@ -93,3 +93,79 @@ def test_wrappers_of_ops_are_left_out(trace: Path, capsys: pytest.CaptureFixture
     op = {"pid": 1, "tid": 1, "ph": "X", "name": "aten::mm", "cat": "cpu_op"}
     write(trace, *({**op, "ts": i, "dur": 9 - 2 * i} for i in range(3)))
     assert counts(capsys, "report", str(trace))["aten::mm"] == "1"
+
+
+def test_an_end_closes_the_range_that_it_names(trace: Path) -> None:
+    def event(ph: str, name: str, ts: float, **more: Any) -> dict[str, Any]:
+        return {"pid": 1, "tid": 1, "ph": ph, "name": name, "ts": ts, **more}
+
+    write(
+        trace,
+        *(event("B", name, ts) for ts, name in enumerate(("A", "B", "lost"))),
+        *(event("E", name, ts) for ts, name in ((3, "B"), (4, "A"), (5, "no such"))),
+        event("B", "step", 10, cat="x"),
+        event("B", "step", 11, cat="y", args={"a": 1}),
+        event("E", "step", 12, cat="x"),  # ends the inner one, too
+        event("B", "step", 20),
+        event("E", "", 29, args={"b": 2}),  # any name
+    )
+    assert [row[:3] for row in spans(trace)] == [
+        ("A", 0, 4),
+        ("B", 1, 2),
+        ("lost", 2, 1),
+        ("step", 10, 2),
+        ("step", 11, 1),
+        ("step", 20, 9),
+    ]
+    table = fastprof.load(trace)
+    assert table.unfinished == 2
+    assert table.metadata["skipped_events"] == {
+        "begin without end, within a range that ended": 2,
+        "end without begin": 1,
+    }
+    assert [table.coded["metadata_json"][row] for row in (4, 5)] == ['{"a": 1}', '{"b": 2}']
+
+
+def test_ids_of_async_events_belong_to_processes_or_to_all(trace: Path) -> None:
+    events: list[Any] = []
+
+    def add(ph: str, name: str, ts: float, pid: int = 1, **more: Any) -> None:
+        events.append({"ph": ph, "name": name, "ts": ts, "pid": pid, "tid": 1, "cat": "c", **more})
+
+    local, shared = {"id2": {"local": "0x1"}}, {"id2": {"global": "0x7"}}
+    add("b", "write", 10, **local)
+    add("b", "write", 15, 2, **local)
+    add("e", "write", 25, 2, **local)
+    add("e", "write", 30, **local)
+    add("b", "both", 40, **shared)
+    add("e", "both", 60, 2, **shared)
+    # Overlapping events of one id are told apart by their names.
+    for ph, times in (("b", (100, 100, 101)), ("e", (105, 103, 104))):
+        for name, ts in sorted(zip(("parent", "t0", "t1"), times, strict=True), key=lambda e: e[1]):
+            add(ph, name, ts, id="1")
+    add("S", "old", 200, id=9)
+    add("F", "old", 250, id="0x9")
+    write(trace, *events)
+    assert spans(trace) == [
+        ("write", 10, 20, 1),
+        ("write", 15, 10, 2),
+        ("both", 40, 20, 1),
+        ("parent", 100, 5, 1),
+        ("t0", 100, 3, 1),
+        ("t1", 101, 3, 1),
+        ("old", 200, 50, 1),
+    ]
+
+
+def test_local_flow_ids_connect_events_of_one_process(trace: Path) -> None:
+    def arrow(pid: int, ph: str, ts: float) -> dict[str, Any]:
+        return {"ph": ph, "name": "k", "pid": pid, "tid": 1, "ts": ts, "id2": {"local": "0x5"}}
+
+    write(trace, *(arrow(pid, ph, ts) for pid in (10, 20) for ph, ts in (("s", 1), ("f", 2))))
+    copy = trace.with_name("copy.json")
+    assert main(["convert", str(trace), str(copy)]) == 0
+    processes: dict[str, set[int]] = {}
+    for event in json.loads(copy.read_text())["traceEvents"]:
+        if event["ph"] in "sf":
+            processes.setdefault(event["id"], set()).add(event["pid"])
+    assert sorted(map(sorted, processes.values())) == [[10], [20]]
