@@ -20,6 +20,7 @@ from fastprof.importers.chrome_args import (
     put_args,
     range_state,
 )
+from fastprof.importers.chrome_ids import PROFILER_PIDS, Id, id_of
 from fastprof.importers.chrome_pairs import OpenRanges
 from fastprof.importers.decimal_times import ns_of_decimal, ns_of_double
 from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
@@ -27,12 +28,11 @@ from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site
 from fastprof.model.table import EventKind
 
-__all__ = ["MARKS_PID", "ChromeEvents", "MalformedEventError", "id_number"]
+__all__ = ["MARKS_PID", "ChromeEvents", "MalformedEventError"]
 
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
-# Process ids of Kineto's own marks, and the process into which fastprof writes such marks.
-_PROFILER_PIDS = ("Spans", "Traces", "")
+# The process into which fastprof writes marks of the recording itself.
 MARKS_PID = 0x20000000
 # Upper bound of the bytes per entry that is kept beside the rows.
 _ENTRY_BYTES = 700
@@ -63,7 +63,10 @@ class ChromeEvents:
         self.scopes = ScopeRule()
         self.open = OpenRanges()
         self.skipped: dict[str, int] = {}
-        self.processes: dict[Any, str] = {}
+        self.processes: dict[Id, str] = {}
+        self.text_ids: dict[
+            int, tuple[Id, Id]
+        ] = {}  # track -> (pid, tid) that are not both numbers
         self.lanes: dict[int, int] = {}
         self.tasks: dict[int, tuple[Any, int]] = {}  # track of a task -> (pid, tid) of its thread
         # Decodes the current event again, with Decimal instead of float.
@@ -104,7 +107,7 @@ class ChromeEvents:
         args = event.get("args")
         if not isinstance(args, dict):
             args = {}
-        if isinstance(pid, str) and pid in _PROFILER_PIDS:
+        if isinstance(pid, str) and pid in PROFILER_PIDS:
             self._skip("Trace")
         elif phase == "X":
             self._complete(event, args)
@@ -155,14 +158,14 @@ class ChromeEvents:
         return after_ns + ns
 
     def _track(self, event: dict[str, Any]) -> int:
-        pid, tid = event.get("pid", 0), event.get("tid", 0)
-        key = (pid, tid) if not isinstance(pid, (dict, list)) else (str(pid), str(tid))
-        if isinstance(tid, (dict, list)):
-            key = (str(pid), str(tid))
+        pid, tid = key = (id_of(event.get("pid", 0)), id_of(event.get("tid", 0)))
         known = self.rows.known_track(key)
         if known is not None:
             return known
-        index = self.rows.track_of(key, id_number(pid), id_number(tid))
+        numbers = [0 if isinstance(each, str) else each for each in key]
+        index = self.rows.track_of(key, *numbers)
+        if isinstance(pid, str) or isinstance(tid, str):
+            self.text_ids[index] = key
         if isinstance(tid, str):
             self.rows.name_track(index, tid)
         return index
@@ -283,7 +286,7 @@ class ChromeEvents:
         if not isinstance(args, dict) or not isinstance(name := args.get("name"), str):
             return
         if event.get("name") == "process_name":
-            self.processes[str(pid)] = name
+            self.processes[id_of(pid)] = name
         elif event.get("name") == "thread_name":
             track = self._track(event)
             self.rows.name_track(track, name)
@@ -314,11 +317,6 @@ def _id_of(event: dict[str, Any]) -> Any:
         except ValueError:
             pass
     return text
-
-
-def id_number(value: Any) -> int:
-    """Return a process or thread id as a number; 0 for text."""
-    return as_int(value) or 0
 
 
 def _word(value: Any) -> int:

@@ -14,8 +14,8 @@ from fastprof.importers.chrome_events import (
     MARKS_PID,
     ChromeEvents,
     MalformedEventError,
-    id_number,
 )
+from fastprof.importers.chrome_ids import described_processes, number_ids
 from fastprof.importers.decimal_times import exact_json
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
@@ -219,6 +219,11 @@ class _Reader:
 
     def table(self) -> EventTable:
         events, rows = self.events, self.events.rows
+        numbers = number_ids(rows.tracks, events.text_ids)
+        names = {number: str(key) for key, number in numbers.items() if number}
+        for key, name in events.processes.items():
+            if isinstance(key, int) or numbers.get(key):
+                names[numbers.get(key) or int(key)] = name
         for track, thread in events.tasks.items():
             of_thread = rows.known_track(thread)
             if of_thread is not None:
@@ -234,15 +239,19 @@ class _Reader:
         cpu = [t for t in rows.tracks if t.pid > 0]
         pid = cpu[0].pid if cpu else 0
         if own and events.processes:  # fastprof writes its own process first
-            pid = id_number(next(iter(events.processes)))
-            if events.processes.get(str(pid)) == f"process {pid}":  # the writer's default name
-                del events.processes[str(pid)]
+            pid = next((each for each in events.processes if isinstance(each, int)), 0)
+            # The writer's default name.
+            names = {each: name for each, name in names.items() if name != f"process {each}"}
         metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
         metadata["format"] = "chrome"
         if self.damage:
             metadata["damage"] = self.damage
         if events.skipped:
             metadata["skipped_events"] = events.skipped
+        if not isinstance(metadata.get("processes"), list) and (
+            processes := described_processes(names, self._program_pids())
+        ):
+            metadata["processes"] = processes
         start = np.frombuffer(rows.start, np.int64)
         t0 = int(start.min()) + base if len(start) else base
         table = rows.finish(
@@ -253,7 +262,7 @@ class _Reader:
             t1_ns=_fact(own, "session_stop_ns", last + base),
             clock_error_ns=_fact(own, "clock_error_ns", 0),
             pid=pid,
-            process_name=events.processes.get(str(pid), ""),
+            process_name=names.get(pid, ""),
             dropped={
                 str(k): v
                 for k, v in (dropped if isinstance(dropped, dict) else {}).items()
@@ -262,6 +271,14 @@ class _Reader:
             metadata=metadata,
         )
         return link_kernels(table, events.devices)
+
+    def _program_pids(self) -> set[int]:
+        """Return the pids of the processes with rows other than work of devices."""
+        rows = self.events.rows
+        is_program = np.ones(len(rows), np.bool_)
+        is_program[self.events.devices.devices[0]] = False
+        used = np.unique(np.frombuffer(rows.track, np.uint32)[is_program])
+        return {rows.tracks[track].pid for track in used.tolist()}
 
 
 def _fact(own: dict[str, Any], name: str, default: int) -> int:

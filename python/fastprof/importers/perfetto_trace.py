@@ -105,6 +105,8 @@ def _table(reader: PacketReader) -> EventTable:
     for name, counts in (("packets", reader.skipped), ("events", target.skipped)):
         if +counts:
             metadata[f"skipped_{name}"] = dict(+counts)
+    if processes := target.tracks.processes():
+        metadata["processes"] = processes
     prefix = "dropped_"
     return rows.finish(
         args_texts=target.native.columns.args_texts,

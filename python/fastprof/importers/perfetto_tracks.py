@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastprof.formats.trace_members import EXTRA_LANE
+from fastprof.importers.chrome_ids import described_processes
 from fastprof.importers.perfetto_fields import Counter, Process, Thread, TrackDescriptor
 from fastprof.importers.perfetto_sequence import Sequence
 from fastprof.importers.protobuf import by_number, message, signed, text, whole
@@ -227,6 +228,15 @@ class Tracks:
         for pid, _ in self._threads:
             return pid, ""
         return 0, ""
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Return metadata["processes"] of the table: pid and name of each, if there is more than one."""
+        names = dict(self.process_names)
+        for track in self.known.values():
+            if track.is_process and track.pid is not None:
+                names[track.pid] = track.name or names.get(track.pid, "")
+        pids = {track.pid for track in self.rows.tracks}
+        return described_processes(names, pids & names.keys())
 
 
 def _thread(entry: dict[int, Any]) -> tuple[int, int]:

@@ -169,3 +169,39 @@ def test_local_flow_ids_connect_events_of_one_process(trace: Path) -> None:
         if event["ph"] in "sf":
             processes.setdefault(event["id"], set()).add(event["pid"])
     assert sorted(map(sorted, processes.values())) == [[10], [20]]
+
+
+def test_processes_and_threads_whose_ids_are_texts_stay_apart(trace: Path) -> None:
+    def event(name: str, pid: Any, tid: Any) -> dict[str, Any]:
+        return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": 1, "dur": 2}
+
+    write(
+        trace,
+        event("get", "127.0.0.1", "driver:01"),
+        event("f", "127.0.0.1", "worker:02"),
+        event("f", "10.0.0.2", "worker:02"),
+        event("big", 1, 2**63 + 5),
+        event("half", 1, 0.5),
+        event("number", "7", "8"),
+        {"ph": "M", "name": "process_name", "pid": "127.0.0.1", "args": {"name": "Node 1"}},
+    )
+    copies = [trace.with_name("copy.json"), trace.with_name("copy.pftrace")]
+    for copy in copies:
+        assert main(["convert", str(trace), str(copy)]) == 0
+    for path in (trace, *copies):
+        table = fastprof.load(path)
+        tracks = [table.tracks[track] for track in table.column("track").tolist()]
+        assert len({(track.pid, track.tid) for track in tracks}) == 6
+        names = {p["pid"]: p["name"] for p in table.metadata["processes"]}
+        found = {
+            (table.name(row), names.get(track.pid, ""), track.name)
+            for row, track in enumerate(tracks)
+            if track.pid not in (1, 7)
+        }
+        assert found == {
+            ("get", "Node 1", "driver:01"),
+            ("f", "Node 1", "worker:02"),
+            ("f", "10.0.0.2", "worker:02"),
+        }
+        assert {t.name for t in tracks if t.pid == 1} == {"9223372036854775813", "0.5"}
+        assert [(t.pid, t.tid) for t in tracks if t.pid == 7] == [(7, 8)]
