@@ -150,7 +150,7 @@ def recording_arguments(
         "record_shapes": options.record_shapes,
         "profile_memory": options.profile_memory or bool(python_memory),
         "python_memory": python_memory,
-        "with_stack": options.with_stack or options.native,
+        "with_stack": options.with_stack,
         "native": options.native,
         "with_flops": options.with_flops,
         "with_modules": options.with_modules,

@@ -165,10 +165,7 @@ def make_options(
         missing["post_processing_timeout_s"] = (
             "post_processing_timeout_s has no effect: results are read on first access, and in full"
         )
-    if native and not with_stack:
-        raise errors.ValueError(
-            "native=True adds C++ frames to Python stacks, which are not recorded. Pass with_stack=True, too."
-        )
+    with_stack = with_stack or native
     trace_only = bool(config.get("trace_only"))
     if trace_only and with_stack:
         trace_only = False

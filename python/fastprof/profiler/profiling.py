@@ -35,45 +35,70 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         print(prof.key_averages().table(sort_by="self_cpu_time_total"))
         prof.export_chrome_trace("trace.json")
 
-    Parameters of torch.profiler.profile and torch.autograd.profiler.profile:
+    The ten parameters of torch.profiler.profile:
 
     activities: what to record (ProfilerActivity, PyTorch's own values, or {activity: [type
     names]}); default: supported_activities(). An activity that cannot be recorded here is left out
     with a warning and listed in `missing`; if none is left, errors.UnavailableError is raised.
-    activity_filters: {activity: type names}, another form of the type names in `activities`.
     schedule: function from step number to ProfilerAction, see schedule(); each step() is then a
     range "ProfilerStep#N".
     on_trace_ready: called with the profile whenever a recording is complete.
-    acc_events: keep the events of all recordings, not only of the last.
-    record_shapes: record shapes, types and values of op inputs. with_flops: also estimate FLOPs.
-    profile_memory: record allocations. memory_attribution: attribute them to the innermost open
-    range of the thread ("innermost") or to every range open at that time on any thread
-    ("interval", PyTorch's rule).
+    record_shapes: record shapes, types and values of op inputs.
+    profile_memory: record allocations.
     with_stack: record the Python stack at the begin of each range made from Python and of torch's ops,
     and every function call (see python_calls; python_calls=False leaves the calls out).
+    with_flops: estimate FLOPs; implies record_shapes.
     with_modules: record calls of torch.nn.Module objects as events "nn.Module: Linear_0" of category
     python_function, and the modules that each op runs in (column module_hierarchy): TorchScript modules
     as PyTorch does, else the path of eager modules ("Net_0.Linear_0"). No other call is traced.
-    enabled: False makes a no-op profile whose results are empty.
-    use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
+    experimental_config: see _ExperimentalConfig.
     execution_trace_observer: an ExecutionTraceObserver (ours or torch's); its start() and stop() are
     called with each recording's, its cleanup() at the end of the with block. Without one,
     ENABLE_PYTORCH_EXECUTION_TRACE=1 creates one, as in PyTorch, if torch is imported.
-    custom_trace_id_callback: returns the id of each recording; default: 32 hexadecimal digits.
-    experimental_config: see _ExperimentalConfig.
-    post_processing_timeout_s: no effect, because results are read in full when requested.
-    Options without an effect are listed in `missing` and reported by a warning. All of these are
-    also attributes; a new value applies from the next recording.
 
-    Parameters of fastprof's own:
+    Python calls and stacks:
+
+    python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
+    all threads, as an event of category python_function; see python_calls(). These events are in
+    events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
+    native: also record frames of C++ and other compiled code in stacks, as "function (library)", at their
+    positions between the Python frames; implies with_stack. Ranges of annotated C++ code then have stacks
+    too. Frames of the interpreter and of fastprof are left out.
+
+    Memory:
+
+    python_memory: also record allocations and frees of Python's own allocators (CPython's domains raw, mem
+    and object: objects, their contents, buffers of bytearray and array), on all threads, as devices
+    "python:raw (sampled)", "python:mem (sampled)" and "python:object (sampled)"; implies profile_memory.
+    True or "sampled": a sample of the blocks is recorded, one in 64 KiB on average, large blocks always; sums
+    are scaled, and memory_report() gives their standard errors. "exact": each block is a record, of devices
+    "python:raw", "python:mem" and "python:object"; the program runs several times slower, and needs max_bytes.
+    Array data of NumPy and memory of C libraries come from malloc and are not recorded.
+    memory_attribution: attribute allocations to the innermost open range of the thread ("innermost") or to
+    every range open at that time on any thread ("interval", PyTorch's rule).
+
+    Threads, tasks, processes, counters:
 
     all_threads: True (default): every thread of the process; False: the starting thread, the threads
     and tasks that it starts, what it hands to thread pools and event loops, and functions wrapped
     by propagate(); None: as experimental_config says.
+    tasks: True (default): events of a task (asyncio, trio) nest by task, and each task is a track.
+    False: everything nests by thread; see docs/tasks.md.
+    follow_children: also record the processes that this one starts while it records, and theirs, each
+    from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
+    subprocesses that run Python with fastprof installed. All results contain their events, as those of
+    other processes; see docs/children.md.
+    counters: up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
+    they appear in traces and in event_table.coded["counters"]. errors.UnavailableError with the
+    reason if they cannot be read (experimental_config.performance_events only warns).
+
+    Limits, and files that records move to:
+
     max_bytes: bound of the records held, in bytes; 0: min(256 MB, 1/16 of memory).
     overflow: what happens at that bound: "drop_newest" or "overwrite_oldest" (drops are counted), or
-    "spill": records move to an unnamed file in spill_folder (default: the folder for temporary
-    files), and threads wait until they fit; see docs/results.md.
+    "spill": records move to an unnamed file in spill_folder, and threads wait until they fit; see
+    docs/results.md.
+    spill_folder: default: the folder for temporary files.
     backing_file: path of a new file that contains the records while the profile runs, so that
     `recover(path)` or `fastprof recover` can read them if the process is killed; see
     docs/backing_file.md. Removed at stop(). Not with overflow="spill".
@@ -84,29 +109,18 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     bound, ranges get a shared name. A name or string longer than 1/1024 of the bound (at least 256
     bytes, at most 64 KB) is cut and ends in "... [cut: N bytes]". Both are counted in
     `event_table.dropped["names"]`. Names are freed between profiles.
-    counters: up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
-    they appear in traces and in event_table.coded["counters"]. errors.UnavailableError with the
-    reason if they cannot be read (experimental_config.performance_events only warns).
 
-    python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
-    all threads, as an event of category python_function; see python_calls(). These events are in
-    events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
-    native: with with_stack, also record frames of C++ and other compiled code, as "function (library)",
-    at their positions between the Python frames. Ranges of annotated C++ code then have stacks too.
-    Frames of the interpreter and of fastprof are left out.
-    follow_children: also record the processes that this one starts while it records, and theirs, each
-    from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
-    subprocesses that run Python with fastprof installed. All results contain their events, as those of
-    other processes; see docs/children.md.
-    python_memory: also record allocations and frees of Python's own allocators (CPython's domains raw, mem
-    and object: objects, their contents, buffers of bytearray and array), on all threads, as devices
-    "python:raw (sampled)", "python:mem (sampled)" and "python:object (sampled)"; implies profile_memory.
-    True or "sampled": a sample of the blocks is recorded, one in 64 KiB on average, large blocks always; sums
-    are scaled, and memory_report() gives their standard errors. "exact": each block is a record, of devices
-    "python:raw", "python:mem" and "python:object"; the program runs several times slower, and needs max_bytes.
-    Array data of NumPy and memory of C libraries come from malloc and are not recorded.
-    tasks: True (default): events of a task (asyncio, trio) nest by task, and each task is a track.
-    False: everything nests by thread; see docs/tasks.md.
+    Other parameters of PyTorch's profilers:
+
+    enabled: False makes a no-op profile whose results are empty.
+    acc_events: keep the events of all recordings, not only of the last.
+    activity_filters: {activity: type names}, another form of the type names in `activities`.
+    custom_trace_id_callback: returns the id of each recording; default: 32 hexadecimal digits.
+    use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
+    post_processing_timeout_s: no effect, because results are read in full when requested.
+
+    Options without an effect are listed in `missing` and reported by a warning. PyTorch's parameters are
+    also attributes; a new value applies from the next recording.
 
     Threads: profiles may nest and overlap on any threads; each records all its events. One object is
     used by one thread at a time; it may be started again after stop(). In a forked child, a profile

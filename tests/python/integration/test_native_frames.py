@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from fastprof import errors, profile, record_function
+from fastprof import profile, record_function
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import INCLUDE, LIBRARIES, need, run
@@ -186,18 +186,11 @@ def test_deep_stacks_are_cut_at_their_outer_end(library: ctypes.PyDLL) -> None:
         with record_function("deep"):
             return 0
 
-    with profile(with_stack=True, native=True) as p:
+    with profile(native=True) as p:  # implies stacks
         down(150)
     lines = shown(stack_of(p, "deep"))
     assert lines[0] == "down"
     assert lines.count("down") > 50
-
-
-def test_native_needs_stacks() -> None:
-    with pytest.raises(errors.ValueError, match="Pass with_stack=True"):
-        profile(native=True)
-    with profile(enabled=False, native=True, with_stack=True):
-        pass
 
 
 PROGRAM = """

@@ -118,10 +118,8 @@ def test_cuda_that_can_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
         options(activities=[ProfilerActivity.XPU])
 
 
-def test_native_frames_need_stacks() -> None:
-    with pytest.raises(errors.ValueError, match=r"Pass with_stack=True, too\."):
-        options(native=True)
-    assert options(native=True, with_stack=True).native is True
+def test_native_frames_imply_stacks() -> None:
+    assert options(native=True) == options(native=True, with_stack=True)
 
 
 def test_values_of_the_wrong_kind() -> None:

@@ -60,7 +60,7 @@ DEFAULTS: dict[str, Any] = {
         (["--calls"], {"python_calls": True}),
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--follow"], {"follow_children": True}),
-        (["--native"], {"with_stack": True, "native": True, "python_calls": None}),
+        (["--native"], {"native": True, "python_calls": None}),
         (["--calls", "--min-duration", "50"], {"python_calls": fastprof.CallFilter(min_duration_us=50)}),
         (
             ["--with-stack", "--min-duration", "50"],
@@ -68,11 +68,7 @@ DEFAULTS: dict[str, Any] = {
         ),
         (
             ["--native", "--min-duration", "50"],
-            {
-                "with_stack": True,
-                "native": True,
-                "python_calls": fastprof.CallFilter(min_duration_us=50),
-            },
+            {"native": True, "python_calls": fastprof.CallFilter(min_duration_us=50)},
         ),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
