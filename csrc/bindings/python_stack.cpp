@@ -199,8 +199,8 @@ void resolve_python_stacks(Capture& capture, bool wanted) {
     if (frames.empty()) gone[index] = any_gone = true;
     capture.strings[index] = stack_text(frames.data(), frames.size());
   }
-  capture.python_stacks.clear();
   if (any_gone) leave_out_stacks(capture, gone);
+  capture.python_stacks.clear();  // last: after std::bad_alloc it is done again
 }
 
 void append_python_stack(std::vector<std::string>* frames) {

@@ -76,6 +76,7 @@ class SessionObject {
       const WithoutGil release;
       session_->start();
       capture_.reset();
+      is_raw_ = false;
     } catch (...) {
       if (holds) release_stacks();
       throw;
@@ -90,6 +91,8 @@ class SessionObject {
 
   // names: thread names by kernel thread id, for tracks that have only the process's name. A second
   // stop() returns the same capture, because an interrupt may have discarded the first result.
+  // After std::bad_alloc it goes on: the records are kept until they are read, and then the capture
+  // is.
   CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names, const py::str& program) {
     if (capture_ == nullptr || session_->running()) {
       auto capture = std::make_shared<Capture>();
@@ -98,16 +101,23 @@ class SessionObject {
         const std::lock_guard<std::mutex> hold(reading_);
         session_->stop();
         *capture = session_->take_capture();
-        if (native_frames_) resolve_frames_of_stacks();
       } catch (...) {
-        release_stacks();
+        if (!session_->running()) release_stacks();
         throw;
       }
       capture_ = std::move(capture);
+      is_raw_ = true;
+    }
+    if (is_raw_) {
+      if (native_frames_) {
+        const WithoutGil release;
+        resolve_frames_of_stacks();
+      }
       name_tracks(*capture_, names);
       name_process(*capture_, program);
       resolve_python_stacks(*capture_, holds_stacks_);
       release_stacks();
+      is_raw_ = false;
     }
     return CaptureObject{capture_};
   }
@@ -201,6 +211,7 @@ class SessionObject {
   std::unique_ptr<Session> session_;
   std::mutex reading_;  // taken without the GIL: capture_so_far() on one thread, an end on another
   std::shared_ptr<Capture> capture_;  // result of the last stop
+  bool is_raw_ = false;               // it lacks names and stacks
   bool python_stacks_;
   bool native_frames_;
   bool holds_stacks_ = false;

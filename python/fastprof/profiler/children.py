@@ -26,6 +26,7 @@ class FollowedChildren:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._folder: ShardFolder | None = None
+        self._pid = os.getpid()
         self._remove: weakref.finalize[Any, FollowedChildren] | None = None
 
     def start(self) -> None:
@@ -39,11 +40,14 @@ class FollowedChildren:
             )
             return
         links = random.SystemRandom().randrange(1 << 15)
+        # Stored before it exists, so that close() removes it after an interrupt, too.
+        folder = self._folder = ShardFolder.unused()
+        # Also when this object is dropped without close(), and at exit.
+        self._remove = weakref.finalize(self, _close, folder, self._pid)
         try:
-            folder = ShardFolder.make(
-                {**followed_process.options_for_children(self._options), "links": links}
-            )
+            folder.create({**followed_process.options_for_children(self._options), "links": links})
         except OSError as error:
+            self.close()
             report_missing(
                 self._options,
                 "follow_children",
@@ -51,9 +55,6 @@ class FollowedChildren:
                 " a writable folder",
             )
             return
-        self._folder = folder
-        # Also when this object is dropped without close(), and at exit.
-        self._remove = weakref.finalize(self, _close, folder, os.getpid())
         followed_process.follow_children(folder, self._options, links)
         if earlier := followed_process.earlier_children():
             names = ", ".join(earlier[:5]) + (", ..." if len(earlier) > 5 else "")
@@ -106,7 +107,7 @@ class FollowedChildren:
     def _await_devices(self, folder: ShardFolder) -> None:
         if not self._options.device_types or not folder.unfinished():
             return
-        followed_process.stop_following()
+        followed_process.stop_following(folder)
         until = time.monotonic() + _MAX_DEVICE_WAIT_S
         while waiting := folder.unfinished():
             if time.monotonic() > until:
@@ -125,12 +126,25 @@ class FollowedChildren:
             report_missing(self._options, "follow_children", join_sentences(problems))
 
     def close(self) -> None:
-        """End the recordings of all followed processes and remove the folder. No effect when called again."""
+        """End the recordings of all followed processes and remove the folder. No effect when called again.
+
+        After an exception (KeyboardInterrupt included), a second call goes on. Raises OSError if the folder cannot be
+        removed.
+        """
+        if self._folder is not None:
+            _close(self._folder, self._pid)
+            self._folder = None
         if self._remove is not None:
-            self._remove()
+            self._remove.detach()
 
 
 def _close(folder: ShardFolder, pid: int) -> None:
-    if os.getpid() == pid:
-        followed_process.stop_following()
+    if os.getpid() != pid:
+        return
+    try:
+        followed_process.stop_following(folder)
         folder.remove()
+    except KeyboardInterrupt:  # nobody may call it again: at exit, or when the object was dropped
+        followed_process.stop_following(folder)
+        folder.remove()
+        raise

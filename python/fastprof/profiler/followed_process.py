@@ -126,19 +126,27 @@ def follow_children(folder: ShardFolder, options: Options, links: int) -> None:
     links: 15 bits of the ids of flow arrows to them, distinct for each folder.
     """
     global _for_children, _fifo_writer
+    known = set(options.missing)
+    # First: from then on stop_following() undoes what follows.
+    _for_children = (folder, _options_from_json(options_for_children(options)), known)
     _fifo_writer = OwnDescriptor(folder.hold())
-    _begin(folder, _options_from_json(options_for_children(options)), set(options.missing), links)
+    _begin(folder, _for_children[1], known, links)
 
 
-def stop_following() -> None:
-    """Undo follow_children(); the followed processes end their recordings. No effect when called again."""
+def stop_following(folder: ShardFolder) -> None:
+    """Undo follow_children(); the followed processes end their recordings.
+
+    No effect if another folder is followed. May be called again, also after an interrupt.
+    """
     global _for_children, _fifo_writer
+    if _for_children is not None and _for_children[0] is not folder:
+        return
     process_starts.end()
-    _for_children = None
     _cancel_name_hook()
-    held, _fifo_writer = _fifo_writer, None
-    if held is not None:
-        held.close()
+    if _fifo_writer is not None:
+        _fifo_writer.close()
+    _fifo_writer = None
+    _for_children = None  # last: from then on another profile may follow children
 
 
 def is_followed() -> bool:

@@ -136,6 +136,9 @@ class ProfileLife:
         Has no effect if the profile is not running. If Ctrl-C interrupts stop(), recording has ended
         and the result is available; a second stop(), or the interpreter's exit, calls the handler. An
         exception of the handler propagates; the profile has then ended.
+
+        Raises MemoryError if there is no memory for the events. They are kept: free memory, and call
+        stop() again. Other parts of the end that fail are named in `missing`.
         """
         if not self._is_open():
             return
@@ -226,7 +229,7 @@ class ProfileLife:
         if self._ended:
             self._position = _Position(position.step_num + 1, following, None, scheduled)
             return
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             failure = self._carry_out(previous, following)
         finally:
@@ -262,9 +265,14 @@ class ProfileLife:
                 self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
-    def _carry_out(self, previous: ProfilerAction, following: ProfilerAction) -> Exception | None:
-        """Execute a transition of the schedule; return the handler's exception, if any, at the end."""
-        failure: Exception | None = None
+    def _carry_out(
+        self, previous: ProfilerAction, following: ProfilerAction
+    ) -> BaseException | None:
+        """Execute a transition of the schedule; return the handler's exception, if any, at the end.
+
+        SystemExit and KeyboardInterrupt of the handler, too: recording must go on if the program catches them.
+        """
+        failure: BaseException | None = None
         names = transition(previous, following)
         for name in names:
             if name == "warn":
@@ -275,7 +283,9 @@ class ProfileLife:
             elif name == "_trace_ready":
                 try:
                     self._trace_ready()
-                except Exception as error:
+                except BaseException as error:
+                    if self._is_due():  # an interrupt before the call, which stop() will make
+                        raise
                     failure = error
             else:
                 if name == "stop_trace" and "_trace_ready" in names and self._recording is not None:

@@ -42,8 +42,14 @@ def _stop_open_profiles() -> None:
     left = list(_open.values())
     for profile in reversed(left):
         try:
-            profile.stop()
-        except Exception:
+            try:
+                profile.stop()
+            except KeyboardInterrupt:
+                profile.stop()  # again from where it was interrupted
+                raise
+        except BaseException:  # SystemExit too: it must not keep the other profiles from ending
+            if sys.stderr is None or sys.stderr.closed:
+                continue
             import traceback
 
             print(

@@ -8,9 +8,9 @@ import json
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastprof import _core
 from fastprof.profiler.at_exit import keep_readable_at_exit
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["Recording", "Result"]
+
+T = TypeVar("T")
 
 
 class Recording:
@@ -112,14 +114,27 @@ class Recording:
         if problem := self._session.backing_problem:
             report_missing(self._options, "backing_file", problem)
 
+    def _alone(self, missing: str, what: str, step: Callable[[], T], otherwise: T) -> T:
+        """Return the result of a step of the end. If it raises, name it in `missing` and return `otherwise`."""
+        try:
+            return step()
+        except Exception as error:
+            report_missing(self._options, missing, f"{what} ({type(error).__name__}: {error})")
+            return otherwise
+
     def _finish_observing(self) -> None:
         for observer in reversed(self._observers):
-            self._report(observer, observer.finish())
+            name = observer.missing or type(observer).__name__
+            self._report(
+                observer,
+                self._alone(name, f"{name} could not be ended", observer.finish, list[str]()),
+            )
 
     def _stop_observing(self) -> None:
         self._finish_observing()
         for observer in reversed(self._observers):
-            observer.stop()
+            name = observer.missing or type(observer).__name__
+            self._alone(name, f"{name} could not be ended", observer.stop, None)
 
     @property
     def started(self) -> bool:
@@ -128,11 +143,9 @@ class Recording:
 
     def abandon(self) -> None:
         """End without a result. Has no effect if not running or when called again."""
-        if self._children is not None:
-            self._children.close()
+        self._close_children()
         self._stop_observing()
-        if self._session.running:
-            self._session.stop({})
+        self._session.abandon()
 
     @property
     def collects_devices(self) -> bool:
@@ -188,7 +201,7 @@ class Recording:
 
         Raises errors.StateError if the recording is not running, or with overflow="spill".
         """
-        capture = self._session.capture_so_far(_thread_names(), program_name())
+        capture = self._session.capture_so_far(self._thread_names(), program_name())
         now_ns = _core.now_ns()
         pauses = [(a, now_ns if b is None else b) for a, b in self._pauses]
         return self._with_parameters(Result(capture, self._options, metadata, pauses))
@@ -197,45 +210,95 @@ class Recording:
         if self._options.profile_memory and self._options.record_shapes:
             from fastprof.adapters.torch.parameters import parameter_addresses
 
-            result.parameters = parameter_addresses()
+            result.parameters = self._alone(
+                "profile_memory",
+                "the parameters could not be found, so that their memory has another category",
+                parameter_addresses,
+                frozenset(),
+            )
         return result
+
+    def _thread_names(self) -> dict[int, str]:
+        threads: list[Any] = self._alone(
+            "names",
+            "the threads could not be listed, so that some have no name",
+            threading.enumerate,
+            list[threading.Thread](),
+        )
+        why = "a thread has no name, because it cannot be read"
+        found = [self._alone("names", why, partial(_name_of, thread), None) for thread in threads]
+        return dict(filter(None, found))
+
+    def _close_children(self) -> None:
+        if self._children is not None:
+            self._alone(
+                "follow_children",
+                "the folder of the followed processes could not be removed",
+                self._children.close,
+                None,
+            )
 
     def stop(self, metadata: Mapping[str, Any]) -> Result:
         """End, read everything and return the result. A repeated call returns the same result.
 
-        Raises errors.StateError in a forked child.
+        What an observer or a description cannot deliver is named in `missing`. Raises MemoryError if there is no
+        memory for the events, which are kept for the next call; errors.StateError in a forked child.
         """
         if self._result is None:
             self._finish_observing()
             if self._session.running:
-                self._devices.end(self._session)
+                self._alone(
+                    "devices",
+                    "work of devices is missing, because it could not be read",
+                    partial(self._devices.end, self._session),
+                    None,
+                )
             try:
-                capture = self._session.stop(_thread_names(), program_name())
+                capture = self._session.stop(self._thread_names(), program_name())
+            except MemoryError as error:
+                raise MemoryError(
+                    "profile: there is no memory for the events, which are kept. Free memory and call stop() again."
+                ) from error
             finally:
                 self._stop_observing()
             self._report_spill_error()
             self._report_backing_problem()
             pauses = [(a, b) for a, b in self._pauses]
             for observer in self._observers:
-                metadata = {**metadata, **observer.metadata()}
+                name = observer.missing or type(observer).__name__
+                why = f"metadata of {name} is missing"
+                nothing: Mapping[str, Any] = {}
+                added = self._alone(name, why, observer.metadata, nothing)
+                metadata = {**metadata, **added}
             if self._children is not None:
                 capture, processes = self._children.merged_with(capture)
                 metadata = {**metadata, "processes": processes}
             result = self._with_parameters(Result(capture, self._options, metadata, pauses))
-            result.distributed = distributed_info() or self._distributed
-            if "CUDA" in self._options.device_types:
-                members = gpu_vendor().members()
-                if (given := members.pop("deviceProperties", None)) is not None:
-                    result.metadata["deviceProperties"] = json.loads(given)  # as in a loaded trace
-                result.device_members = members
+            result.distributed = self._distributed
+            self._alone(
+                "metadata",
+                "metadata of the job or the GPUs is missing",
+                partial(_describe, result),
+                None,
+            )
             self._result = result
-        if self._children is not None:
-            self._children.close()
+        self._close_children()
         return self._result
 
 
-def _thread_names() -> dict[int, str]:
-    return {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
+def _name_of(thread: Any) -> tuple[int, str] | None:
+    # Libraries put objects of their own in the place of threads (eventlet), which may lack a native_id.
+    number, name = getattr(thread, "native_id", None), thread.name
+    return (number, name) if isinstance(number, int) and isinstance(name, str) else None
+
+
+def _describe(result: Result) -> None:
+    result.distributed = distributed_info() or result.distributed
+    if "CUDA" in result.options.device_types:
+        members = gpu_vendor().members()
+        if (given := members.pop("deviceProperties", None)) is not None:
+            result.metadata["deviceProperties"] = json.loads(given)  # as in a loaded trace
+        result.device_members = members
 
 
 class Result:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastprof import _core
@@ -75,17 +76,18 @@ def begin(folder: str, links: int, started: Callable[[], object]) -> None:
     """
     global _followed
     _followed = Followed(folder, links, started)
-    os.environ[_FOLDER] = folder
-    path = os.environ.get(_PATH)
-    if path is None or path.split(os.pathsep)[0] != _STARTUP:
-        os.environ[_PATH] = _STARTUP if not path else _STARTUP + os.pathsep + path
+    os.environ.update({os.fsdecode(k): os.fsdecode(v) for k, v in _lacking(os.environb, folder)})
     if not _replaced:
         import _posixsubprocess  # what subprocess and multiprocessing execute programs with
 
-        _replace(_posixsubprocess, "fork_exec", _FORK_EXEC_ENV)
+        _replace(_posixsubprocess, "fork_exec", partial(_recorded, environment_at=_FORK_EXEC_ENV))
         for name in ("posix_spawn", "posix_spawnp"):
             if hasattr(os, name):
-                _replace(os, name, _SPAWN_ENV)
+                _replace(os, name, partial(_recorded, environment_at=_SPAWN_ENV))
+        _replace(os, "execve", _executing_with_folder)
+        # These pass on this process's environment, which the program may have changed.
+        for name in ("execv", "system"):
+            _replace(os, name, _in_repaired_environment)
 
 
 def end() -> None:
@@ -94,9 +96,10 @@ def end() -> None:
     _followed = None
     os.environ.pop(_FOLDER, None)
     entries = os.environ.get(_PATH, "").split(os.pathsep)
-    if entries[0] == _STARTUP:
-        if len(entries) > 1:
-            os.environ[_PATH] = os.pathsep.join(entries[1:])
+    if _STARTUP in entries:  # not always the first: the program may have put others in front
+        entries.remove(_STARTUP)
+        if entries:
+            os.environ[_PATH] = os.pathsep.join(entries)
         else:
             del os.environ[_PATH]
     while _replaced:
@@ -110,9 +113,9 @@ def end() -> None:
         _replaced.pop()
 
 
-def _replace(module: Any, name: str, environment_at: int) -> None:
+def _replace(module: Any, name: str, wrap: Callable[[Callable[..., int]], Any]) -> None:
     original = getattr(module, name)
-    replacement = _recorded(original, environment_at)
+    replacement = wrap(original)
     _replaced.append((module, name, original, replacement))
     setattr(module, name, replacement)
     subprocess = sys.modules.get("subprocess")
@@ -144,27 +147,71 @@ def _recorded(original: Callable[..., int], environment_at: int) -> Callable[...
     return start_process
 
 
-def with_folder(environment: Any, folder: str) -> Any:
-    """Return an environment for a new process with our two variables added if the program left them out.
+def _executing_with_folder(original: Callable[..., int]) -> Callable[..., int]:
+    """Wrap os.execve."""
 
-    environment: a mapping, or a sequence of b"NAME=value". None, which means this process's, is returned unchanged.
+    @functools.wraps(original)
+    def execve(path: Any, argv: Any, env: Any) -> int:
+        following = _followed
+        return original(
+            path, argv, env if following is None else with_folder(env, following.folder)
+        )
+
+    return execve
+
+
+def _in_repaired_environment(original: Callable[..., int]) -> Callable[..., int]:
+    """Wrap a function that passes on os.environ: during the call, it contains our variables."""
+
+    @functools.wraps(original)
+    def start(*args: Any, **kwargs: Any) -> int:
+        following = _followed
+        lacking = [] if following is None else _lacking(os.environb, following.folder)
+        before = {name: os.environb.get(name) for name, _ in lacking}
+        try:
+            os.environb.update(lacking)
+            return original(*args, **kwargs)
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environb.pop(name, None)
+                else:
+                    os.environb[name] = value
+
+    return start
+
+
+def with_folder(environment: Any, folder: str) -> Any:
+    """Return an environment for a new process, with each of our two variables added that the program left out.
+
+    environment: a mapping, or a sequence of b"NAME=value"; None: this process's, which the program may have changed.
+    What lacks nothing is returned unchanged.
     """
+    if environment is None:
+        added = _lacking(os.environb, folder)
+        merged = {**os.environb, **dict(added)}
+        return [key + b"=" + value for key, value in merged.items()] if added else None
     if isinstance(environment, Mapping):
         texts = {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}
-        return texts if _add(texts, folder) else environment
+        added = _lacking(texts, folder)
+        return {**texts, **dict(added)} if added else environment
     if not isinstance(environment, Sequence):
         return environment
-    texts = dict(entry.partition(b"=")[::2] for entry in environment)
-    return (
-        [key + b"=" + value for key, value in texts.items()] if _add(texts, folder) else environment
-    )
+    texts = dict(os.fsencode(entry).partition(b"=")[::2] for entry in environment)
+    added = _lacking(texts, folder)
+    merged = {**texts, **dict(added)}
+    return [key + b"=" + value for key, value in merged.items()] if added else environment
 
 
-def _add(texts: dict[bytes, bytes], folder: str) -> bool:
-    if texts.get(_FOLDER.encode()) == os.fsencode(folder):
-        return False
-    texts[_FOLDER.encode()] = os.fsencode(folder)
-    startup, path = os.fsencode(_STARTUP), texts.get(_PATH.encode())
-    if path is None or path.split(os.fsencode(os.pathsep))[0] != startup:
-        texts[_PATH.encode()] = startup if not path else startup + os.fsencode(os.pathsep) + path
-    return True
+def _lacking(texts: Mapping[bytes, bytes], folder: str) -> list[tuple[bytes, bytes]]:
+    """Return our variables that an environment lacks, or that lead to another folder. Each is judged by itself."""
+    lacking = []
+    name, wanted = os.fsencode(_FOLDER), os.fsencode(folder)
+    if texts.get(name) != wanted:
+        lacking.append((name, wanted))
+    name, startup, separator = os.fsencode(_PATH), os.fsencode(_STARTUP), os.fsencode(os.pathsep)
+    entries = [entry for entry in (texts.get(name) or b"").split(separator) if entry != startup]
+    if (texts.get(name) or b"").split(separator)[0] != startup:
+        # An empty entry is the current folder, so that an empty variable is not the same as one with an empty entry.
+        lacking.append((name, separator.join([startup, *entries] if any(entries) else [startup])))
+    return lacking

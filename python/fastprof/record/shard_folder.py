@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Iterator
@@ -35,25 +34,31 @@ class ShardFolder:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        # Where remove() moves it. No other user can create that name before.
+        self._removed = f"{path}.{os.urandom(8).hex()}.over"
 
     @classmethod
-    def make(cls, options: dict[str, Any]) -> ShardFolder:
-        """Create a folder with mode 0700, and write the options into it as JSON.
+    def unused(cls) -> ShardFolder:
+        """Return a folder that create() can create.
 
         The folder is in memory (Linux: /dev/shm) if at least 1 GB is free there, so that enough is left for a
         program that uses it; else among the temporary files.
         """
         import tempfile
 
-        path = tempfile.mkdtemp(prefix="fastprof-children-", dir=_shared_memory())
-        folder = cls(path)
-        try:
-            os.mkfifo(folder._in(_FIFO), 0o600)
-            folder._write(_OPTIONS, json.dumps(options))
-        except BaseException:
-            folder.remove()
-            raise
-        return folder
+        parent = _shared_memory() or tempfile.gettempdir()
+        return cls(
+            os.path.join(os.path.abspath(parent), f"fastprof-children-{os.urandom(8).hex()}")
+        )
+
+    def create(self, options: dict[str, Any]) -> None:
+        """Create the folder with mode 0700, and write the options into it as JSON.
+
+        After an exception (KeyboardInterrupt included) call remove().
+        """
+        os.mkdir(self.path, 0o700)
+        os.mkfifo(self._in(_FIFO), 0o600)
+        self._write(_OPTIONS, json.dumps(options))
 
     def options(self) -> dict[str, Any] | None:
         """Return the options of make(); None if the folder no longer exists, that is, the profile has ended."""
@@ -155,17 +160,15 @@ class ShardFolder:
     def remove(self) -> None:
         """Remove the folder and its files; rename it first, so that no process can add files.
 
-        Does nothing if it does not exist.
+        Does nothing if it does not exist. May be called again after an interrupt.
         """
         import shutil
 
-        over = self.path + ".over"
-        try:
-            os.rename(self.path, over)
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                raise
-        shutil.rmtree(over, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path, self._removed)
+        shutil.rmtree(self._removed, ignore_errors=True)
+        if os.path.lexists(self._removed):
+            shutil.rmtree(self._removed)  # again, to raise the reason
 
     def _in(self, name: str) -> str:
         return os.path.join(self.path, name)

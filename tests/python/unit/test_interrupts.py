@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ import fastprof
 from fastprof import ProfilerAction, _core
 from fastprof.adapters import import_watch
 from fastprof.adapters.torch import ops as torch_ops
-from fastprof.profiler import gc_events, open_profiles, recording
+from fastprof.profiler import followed_process, gc_events, open_profiles, recording
 
 GC = fastprof._ExperimentalConfig(record_python_gc_info=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -108,6 +110,31 @@ def test_a_second_stop_finishes_the_first(
         sessions.clear()
 
     assert every_place(running, lambda p: p.stop(), check) > 50
+
+
+# An interrupt between open() and its `with` leaves the file to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_followed_children_leave_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sessions: list[_core.Session]
+) -> None:
+    """Of an interrupted start or stop, neither the folder, the environment nor the following of processes stays."""
+    monkeypatch.setattr("fastprof.record.shard_folder._shared_memory", lambda: str(tmp_path))
+    before = dict(os.environ)
+
+    def check(p: fastprof.profile) -> None:
+        p.stop()
+        assert list(tmp_path.iterdir()) == [] and dict(os.environ) == before
+        assert not followed_process.is_followed()
+        sessions.clear()
+
+    def running() -> fastprof.profile:
+        p = fastprof.profile(follow_children=True)
+        p.start()
+        return p
+
+    assert every_place(running, lambda p: p.stop(), check) > 100
+    new = functools.partial(fastprof.profile, follow_children=True)
+    assert every_place(new, lambda p: p.start(), check) > 100
 
 
 def test_the_end_of_a_block(sessions: list[_core.Session]) -> None:
@@ -249,7 +276,7 @@ def test_an_interrupt_inside_the_handler_is_not_followed_by_a_second_call() -> N
     assert calls == [1] and names(p) == ["work"] and not open_profiles._open
 
 
-def test_an_exception_in_stop_is_mended_by_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_of_stop_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     p = fastprof.profile()
     p.start()
     with fastprof.record_function("work"):
@@ -260,10 +287,10 @@ def test_an_exception_in_stop_is_mended_by_a_second(monkeypatch: pytest.MonkeyPa
             raise MemoryError
 
         patch.setattr(recording.threading, "enumerate", fail)
-        with pytest.raises(MemoryError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # once a process
             p.stop()
-    p.stop()
-    assert names(p) == ["work"]
+    assert names(p) == ["work"] and "MemoryError" in p.missing["names"]
 
 
 def test_real_interrupts(tmp_path: Path) -> None:

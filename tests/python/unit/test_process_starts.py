@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from processes import run_python
 
 import fastprof
 from fastprof.model.table import EventKind
@@ -74,3 +75,37 @@ def test_a_program_with_an_environment_of_its_own_is_followed(
     (event,) = profile.events().instants([EventKind.FLOW_BEGIN])
     assert event.name == process_starts.LINK_NAME == "child process"
     assert event.value == 5 << 48 | process.pid << 20
+
+
+RECORDS = "import fastprof\nwith fastprof.record_function('c'): pass"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "subprocess.run(call, env={**os.environ, 'PYTHONPATH': '/tmp'}, check=True)",
+        "subprocess.run(call, env={'FASTPROF_FOLLOW': os.environ['FASTPROF_FOLLOW']}, check=True)",
+        "os.environ.pop('PYTHONPATH'); subprocess.run(call, check=True)",
+        "with mock.patch.dict(os.environ, {'PYTHONPATH': '/tmp'}): subprocess.run(call, check=True)",
+        "with mock.patch.dict(os.environ, clear=True): subprocess.run(call, check=True, close_fds=False)",
+        "with mock.patch.dict(os.environ, clear=True): assert os.system(shlex.join(call)) == 0",
+        "os.fork() or os.execve(call[0], call, {'PYTHONPATH': '/tmp'}); os.wait()",
+        "os.fork() or (os.environ.clear(), os.execv(call[0], call)); os.wait()",
+    ],
+)
+def test_each_variable_is_repaired_by_itself(start: str) -> None:
+    """A program that passes on one of our variables, or that has changed os.environ, is still recorded."""
+    output = run_python(
+        f"""
+        import os, shlex, subprocess, sys
+        from unittest import mock
+        import fastprof
+        os.environ.pop("PYTHONPATH")
+        before = dict(os.environ)
+        call = [sys.executable, "-c", {RECORDS!r}]
+        with fastprof.profile(follow_children=True) as p:
+            {start}
+        print(sum(e.name == "c" for e in p.events()), p.missing, dict(os.environ) == before)
+        """
+    )
+    assert output == "1 {} True\n"

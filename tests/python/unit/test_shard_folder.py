@@ -22,7 +22,8 @@ from fastprof.record.shard_folder import ShardFolder, process_start
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFolder]:
     monkeypatch.setattr("fastprof.record.shard_folder._shared_memory", lambda: str(tmp_path))
-    made = ShardFolder.make({"number": 3})
+    made = ShardFolder.unused()
+    made.create({"number": 3})
     yield made
     made.remove()
     assert list(tmp_path.iterdir()) == []

@@ -50,7 +50,8 @@ def test_names_of_processes(metadata: dict[str, str], name: str) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFolder]:
     monkeypatch.setattr("fastprof.record.shard_folder._shared_memory", lambda: str(tmp_path))
-    made = ShardFolder.make({})
+    made = ShardFolder.unused()
+    made.create({})
     yield made
     made.remove()
 

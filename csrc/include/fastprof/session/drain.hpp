@@ -53,6 +53,9 @@ class Drain {
   explicit Drain(bool include_open = false, uint32_t own_track = 0)
       : include_open_(include_open), own_track_(own_track) {}
 
+  // A drain of the same kind without rows.
+  Drain empty_copy() const { return Drain(include_open_, own_track_); }
+
   // Reads all runs of the snapshot. State::drain_lock held, State::lock not. Throws std::bad_alloc.
   void read(State* s, const Snapshot& snapshot) { read(s, snapshot, nullptr); }
 

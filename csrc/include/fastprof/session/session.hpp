@@ -68,7 +68,8 @@ class Session {
   // Stops recording and reads all events. Returns the capture, valid until the next start() or
   // take_capture(). Any thread. Throws StateError if the session does not run (in a forked child
   // too, unless follow_fork is set) or has more than 2^31 events, and std::bad_alloc if there is no
-  // memory for the result; the session is then over and its records are lost.
+  // memory for the result. The records are then kept, except those moved by drain(): call stop()
+  // again once memory is free, or abandon().
   const Capture& stop();
 
   // Moves finished events from the recorder to this session, which frees the recorder's memory for
@@ -154,6 +155,10 @@ class Session {
   // exception propagates.
   void start_spilling(State* s);
 
+  // Ends the recording; the second time, which follows a stop() that ran out of memory, does
+  // nothing. State::lock held.
+  void end_once(State* s) noexcept;
+
   // Removes the stopping thread from a thread-local session; other threads notice by themselves.
   void leave_thread(State* s) noexcept;
 
@@ -171,6 +176,7 @@ class Session {
 
   SessionOptions options_;
   int index_ = -1;
+  bool ended_ = false;  // no longer recording, although its records are not read yet
   uint64_t pid_ = 0;
   std::unique_ptr<Drain> drain_;
   std::unique_ptr<SpillFile> spill_file_;

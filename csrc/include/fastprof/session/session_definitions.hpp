@@ -134,6 +134,7 @@ FASTPROF_OUTLINE void Session::start() {
   drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
   backing_ = BackingReport{};
   index_ = start_session(s, request, &backing_);
+  ended_ = false;
   backing_pid_ = s->pid;
   pid_ = s->pid;
   spill_error_ = 0;
@@ -150,28 +151,36 @@ FASTPROF_OUTLINE const Capture& Session::stop() {
     raise<StateError>(
         "this session was started in the parent process. Start another one in the forked child.");
   }
+  // The chunks stay pinned until the capture is complete, so that a stop() that ran out of memory
+  // can be called again.
+  std::unique_ptr<Drain> drain;
   Snapshot snapshot;
-  const std::unique_ptr<Drain> drain = std::exchange(drain_, nullptr);
+  spill_thread_.reset();  // before drain_lock is taken, since that thread takes it too
   {
-    const Ending ending(*this, s);
+    const ScopedLock drains(s->drain_lock);
     {
       StateLock hold(s);
-      end_session(s, index_);
+      end_once(s);
       snapshot = take_snapshot(s, index_);
     }
+    // An empty one is left for that call, because this one may read a part of the rows.
+    drain = std::exchange(drain_, std::make_unique<Drain>(drain_->empty_copy()));
     read_spilled(*drain, snapshot);
     drain->read(s, snapshot);
   }
-  capture_ = assemble(std::move(drain->rows()), snapshot, activities_);
-  activities_.clear();
-  finish_report(s, backing_);
+  Capture capture = assemble(std::move(drain->rows()), snapshot, activities_);
   if (spill_error_ != 0) {  // the bound was reached because the file could not be written to
-    uint64_t& bound = capture_.dropped[static_cast<size_t>(DropCause::bound)];
-    capture_.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
+    uint64_t& bound = capture.dropped[static_cast<size_t>(DropCause::bound)];
+    capture.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
     bound = 0;
   }
-  capture_.counter_names = options_.counters;
-  capture_.node_id = default_node_id();
+  capture.counter_names = options_.counters;
+  capture.node_id = default_node_id();
+  { const Ending ending(*this, s); }
+  drain_.reset();
+  activities_.clear();
+  finish_report(s, backing_);
+  capture_ = std::move(capture);
   return capture_;
 }
 
@@ -235,7 +244,7 @@ FASTPROF_OUTLINE void Session::abandon() noexcept {
   State* s = state();
   const Ending ending(*this, s);
   StateLock hold(s);
-  end_session(s, index_);
+  end_once(s);
 }
 
 FASTPROF_OUTLINE void Session::add_backing_metadata(const std::string& key,
@@ -264,6 +273,11 @@ FASTPROF_OUTLINE void Session::start_spilling(State* s) {
 #else
   spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
 #endif
+}
+
+FASTPROF_OUTLINE void Session::end_once(State* s) noexcept {
+  if (!ended_) end_session(s, index_);
+  ended_ = true;
 }
 
 FASTPROF_OUTLINE void Session::leave_thread(State* s) noexcept {
