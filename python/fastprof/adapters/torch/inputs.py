@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,15 +33,18 @@ def prepare_inputs(torch: Any, version: str) -> str:
         version,
         "inputs",
         known=lambda release: _core.torch_known_input_layout(release, abi),
-        proof=lambda numbers: _test_and_adopt(torch, numbers),
+        proof=lambda numbers: _test_and_adopt(torch, version, numbers),
     )
     return f"torch ops are recorded without shapes and FLOPs: {reason}" if reason else ""
 
 
-def _test_and_adopt(torch: Any, layout: Sequence[int]) -> str:
+def _test_and_adopt(torch: Any, version: str, layout: Sequence[int]) -> str:
     """Adopt the layout if the self-test succeeds; return "" or the reason against it."""
+    listed = _core.torch_known_input_layout(version, cxx11_abi(torch)) is not None
+    # The first op of a wrapper tensor makes torch import torch.distributed.tensor, which takes a second.
+    wrappers = not listed or "torch.distributed.tensor" in sys.modules
     try:
-        wrong = wrong_about_known_inputs(torch, layout)
+        wrong = wrong_about_known_inputs(torch, layout, wrappers)
     except Exception as failure:
         return f"the self-test of op inputs raised {failure}"
     if not wrong:
@@ -56,11 +60,11 @@ def _storage_offset_or_zero(torch: Any, layout: Sequence[int]) -> int:
         return 0
 
 
-def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
+def wrong_about_known_inputs(torch: Any, layout: Sequence[int], wrappers: bool = True) -> str:
     """Return which inputs of known ops were read incorrectly; "" if the layout holds.
 
     layout: numbers in the order of layout.INPUTS. Wrong numbers are safe: memory is checked before it
-    is read. Raises fastprof.errors.ValueError if libtorch's own objects contradict it.
+    is read. wrappers: try ops of tensors of a Python class, too. Raises fastprof.errors.ValueError if libtorch's own objects contradict it.
     """
     dense = torch.empty((3, 5), dtype=torch.float64)
     turned = torch.empty((7, 2, 4), dtype=torch.int16).permute(2, 0, 1)
@@ -142,7 +146,7 @@ def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
             [facts(dense, "double"), nothing, scalar(-1)],
         ),
     ]  # fmt: skip
-    for wrapper, read in _wrappers(torch):
+    for wrapper, read in _wrappers(torch) if wrappers else ():
         cases.append((functools.partial(torch.neg, wrapper), ("aten::neg", ""), [read]))
     for work, key, expected in cases:
         tried = _core.torch_try_inputs(layout, work)
