@@ -81,6 +81,8 @@ void register_python_calls(py::module_& module) {
            "The "
            "destructor does, too.")
       .def_property_readonly("active", &PythonCalls::active);
+  module.def("hide_calls_of_thread", &python_adapter::hide_calls_of_this_thread,
+             "Leave out the calls of the calling thread, which has recorded none, for good.");
   module.def("summed_calls", &python_adapter::summed_calls,
              "Return (name, number of calls) of the functions whose calls were counted instead of "
              "recorded. Only while the session runs.");

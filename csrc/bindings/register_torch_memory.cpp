@@ -64,6 +64,16 @@ void register_torch_memory(py::module_& module) {
   module.def("torch_memory_start", &torch_adapter::start_reporting, py::call_guard<WithoutGil>(),
              "Record allocations from now on; return False if another profiler receives this "
              "thread's reports. Each call needs a torch_memory_stop().");
+  module.def(
+      "torch_try_memory",
+      [](const py::typing::Callable<py::object()>& work) {
+        return torch_adapter::try_reports([&work] { work(); });
+      },
+      py::arg("work"),
+      "Call work() and return the changes of memory, in bytes, that libtorch reported on this "
+      "thread meanwhile, which are not recorded; at most 16. Requires torch_memory_prepare().");
+  module.def("torch_memory_hide_thread", &torch_adapter::hide_memory_of_this_thread,
+             "Leave out what the calling thread allocates, for good.");
   module.def("torch_memory_stop", &torch_adapter::stop_reporting, py::call_guard<WithoutGil>());
   module.def(
       "torch_memory_withdraw", &torch_adapter::withdraw_reporter, py::call_guard<WithoutGil>(),

@@ -61,6 +61,7 @@ __all__: list[str] = [
     "group_floats",
     "group_times",
     "group_usage",
+    "hide_calls_of_thread",
     "learn_task_steps",
     "leave_out_frames_of",
     "leave_out_python_allocations",
@@ -129,6 +130,7 @@ __all__: list[str] = [
     "torch_known_layout",
     "torch_known_memory_layout",
     "torch_memory_after_fork_in_child",
+    "torch_memory_hide_thread",
     "torch_memory_prepare",
     "torch_memory_self_test",
     "torch_memory_start",
@@ -149,6 +151,7 @@ __all__: list[str] = [
     "torch_stop_observing",
     "torch_take_paused_id",
     "torch_try_inputs",
+    "torch_try_memory",
     "torch_try_outputs",
     "unix_offset_ns",
     "untracked_python_allocations",
@@ -1321,6 +1324,12 @@ def group_usage(
     """
 
 
+def hide_calls_of_thread() -> None:
+    """
+    Leave out the calls of the calling thread, which has recorded none, for good.
+    """
+
+
 def learn_task_steps(task: typing.Any, step: typing.Any, wakeup: typing.Any) -> bool:
     """
     Find the functions that step asyncio's tasks, from the callbacks of one of them. False if they are not what is expected.
@@ -1783,6 +1792,12 @@ def torch_known_memory_layout(version: str) -> typing.Annotated[list[int], "Fixe
 
 
 def torch_memory_after_fork_in_child() -> None: ...
+def torch_memory_hide_thread() -> None:
+    """
+    Leave out what the calling thread allocates, for good.
+    """
+
+
 def torch_memory_prepare(
     version: str,
     layout: typing.Annotated[
@@ -1908,6 +1923,12 @@ def torch_try_inputs(
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
     Call work(), reading inputs by `layout` with every memory access checked, and the storages of tensors if `storage`, their offset in a tensor, is not 0. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
+    """
+
+
+def torch_try_memory(work: collections.abc.Callable[[], typing.Any]) -> list[int]:
+    """
+    Call work() and return the changes of memory, in bytes, that libtorch reported on this thread meanwhile, which are not recorded; at most 16. Requires torch_memory_prepare().
     """
 
 

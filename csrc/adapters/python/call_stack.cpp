@@ -8,6 +8,16 @@
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
+namespace {
+
+// Read where a stack has no track yet, which stays so on a hidden thread.
+thread_local bool t_hidden = false;
+
+}  // namespace
+
+void hide_calls_of_this_thread() noexcept {
+  t_hidden = true;
+}
 
 bool CallStack::grow() noexcept {
   const size_t depth = this->depth();
@@ -33,7 +43,7 @@ void CallStack::begin_cold(State* s, CallEntry* entry, uintptr_t line) noexcept 
   entry->slot = nullptr;
   entry->begin = 0;
   ThreadBlock* block = thread_block();
-  if (!wanted(s, block, category::python_call)) return;
+  if (t_hidden || !wanted(s, block, category::python_call)) return;
   const StackInUse in_use;  // naming a thread may run Python code
   if (track_ == 0) {
     // A new thread makes some calls before `threading` lists it.

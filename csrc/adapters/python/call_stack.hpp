@@ -25,6 +25,10 @@ struct CallEntry {
   const CodeInfo* info;  // of the code object of a recorded call, else unknown_code_info
 };
 
+// Leaves out the calling thread's calls, for good: a thread of fastprof's own. Call before its
+// first recorded call.
+void hide_calls_of_this_thread() noexcept;
+
 // Used by its own thread, and by others only while it cannot run Python (GIL).
 class CallStack {
  public:

@@ -31,7 +31,8 @@ def self_test(torch):
 
 def begin(observation, torch):
     if torch_proof.reason_against(torch, "ops") == "" and not begun:
-        begun.append(threading.current_thread().name)
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        begun.append(names.get(threading.get_ident(), "unlisted thread"))
 
 torch_ops._wrong_about_ops = self_test
 torch_ops.Observation._begin = begin
@@ -124,7 +125,7 @@ def test_a_self_test_that_needs_the_module_being_imported(run) -> None:  # type:
             wait_until_begun()
         print(outer.seen, begun, "another module" in p.missing["torch_ops"])
     """
-    assert run(code) == "[] ['fastprof torch self-test'] True"
+    assert run(code) == "[] ['unlisted thread'] True"
 
 
 def test_a_profile_that_starts_inside_an_import(run) -> None:  # type: ignore[no-untyped-def]
@@ -135,7 +136,7 @@ def test_a_profile_that_starts_inside_an_import(run) -> None:  # type: ignore[no
         torch.p.stop()
         print(begun, "torch was being imported" in torch.p.missing["torch_ops"])
     """
-    assert run(code, INSIDE=inside) == "['fastprof torch self-test'] True"
+    assert run(code, INSIDE=inside) == "['unlisted thread'] True"
 
 
 def test_beside_a_profile_function_of_the_program(run) -> None:  # type: ignore[no-untyped-def]
@@ -150,7 +151,7 @@ def test_beside_a_profile_function_of_the_program(run) -> None:  # type: ignore[
             wait_until_begun()
         print(begun, list(p.missing))
     """
-    assert run(code) == "['fastprof torch self-test'] ['torch_ops']"
+    assert run(code) == "['unlisted thread'] ['torch_ops']"
 
 
 def test_an_import_that_fails(run) -> None:  # type: ignore[no-untyped-def]

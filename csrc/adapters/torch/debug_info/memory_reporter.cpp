@@ -3,6 +3,7 @@
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -67,6 +68,19 @@ struct Reporter : MemoryReportingView {
 
   alignas(64) unsigned char no_profiler_state[4096] = {};
 };
+
+struct TrialReporter final : Reporter {
+  void report_memory_usage(void*, int64_t size_bytes, size_t, size_t,
+                           DeviceView) noexcept override {
+    if (count != sizes.size()) sizes[count++] = size_bytes;
+  }
+  bool memory_profiling_enabled() const noexcept override { return true; }
+
+  std::array<int64_t, 16> sizes{};
+  size_t count = 0;
+};
+
+thread_local bool t_hidden = false;
 
 struct Reporting {
   std::mutex lock;
@@ -134,6 +148,26 @@ const DebugInfoFunctions* prepared_debug_info() {
   return all.functions;
 }
 
+std::vector<int64_t> try_reports(const std::function<void()>& work) {
+  const DebugInfoFunctions* f = prepared_debug_info();
+  if (f == nullptr) raise<StateError>("prepare_memory() has not succeeded");
+  const auto reporter = std::make_shared<TrialReporter>();
+  f->push(f->profiler_state, reporter);
+  const auto end = [&] {
+    retire_from_chain(*f, [&](const DebugInfoLink& link) {
+      return f->kind_of(link) == f->profiler_state && link.info.get() == reporter.get();
+    });
+  };
+  try {
+    work();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  return {reporter->sizes.begin(), reporter->sizes.begin() + reporter->count};
+}
+
 bool start_reporting() {
   Reporting& all = reporting();
   const std::lock_guard<std::mutex> hold(all.lock);
@@ -165,11 +199,16 @@ void report_from_thread() noexcept {
   Reporting& all = reporting();
   const DebugInfoFunctions* functions = all.functions;
   if (functions->get(functions->profiler_state) != nullptr) return;  // ours, or torch.profiler's
+  if (t_hidden) return;
   try {
     const std::lock_guard<std::mutex> hold(all.lock);
     if (all.count != 0) push_reporter(all);
   } catch (...) {  // no memory for a link: the next op retries
   }
+}
+
+void hide_memory_of_this_thread() noexcept {
+  t_hidden = true;
 }
 
 bool withdraw_reporter() noexcept {

@@ -7,8 +7,10 @@
 // torch.profiler has stopped.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "adapters/torch/debug_info/debug_info_layout.hpp"
 #include "fastprof/recorder/state/slot.hpp"
@@ -24,6 +26,10 @@ std::string prepare_memory(std::string_view version, const DebugInfoKinds* given
 
 // Returns what prepare_memory() found; null before it succeeded. Any thread.
 const DebugInfoFunctions* prepared_debug_info();
+
+// Runs work() while what the calling thread allocates (bytes; negative: frees) is collected instead
+// of recorded, at most 16 changes; returns them. Requires prepare_memory(). Lets exceptions pass.
+std::vector<int64_t> try_reports(const std::function<void()>& work);
 
 // start_reporting and stop_reporting are counted: memory is reported while the count is not 0. The
 // calling thread reports at once, others from their next op. Returns false if another profiler
@@ -42,6 +48,10 @@ void forget_reporters_in_child() noexcept;
 // Called at the begin of an op while op_extra::memory is set: the calling thread reports from here
 // on.
 FASTPROF_HOT void report_from_thread() noexcept;
+
+// Makes report_from_thread() do nothing on the calling thread, for good: a thread of fastprof's
+// own.
+void hide_memory_of_this_thread() noexcept;
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -64,7 +64,8 @@ def wrong_about_known_inputs(torch: Any, layout: Sequence[int], wrappers: bool =
     """Return which inputs of known ops were read incorrectly; "" if the layout holds.
 
     layout: numbers in the order of layout.INPUTS. Wrong numbers are safe: memory is checked before it
-    is read. wrappers: try ops of tensors of a Python class, too. Raises fastprof.errors.ValueError if libtorch's own objects contradict it.
+    is read. wrappers: try ops of tensors of a Python class, too.
+    Raises fastprof.errors.ValueError if libtorch's own objects contradict it.
     """
     dense = torch.empty((3, 5), dtype=torch.float64)
     turned = torch.empty((7, 2, 4), dtype=torch.int16).permute(2, 0, 1)

@@ -13,7 +13,6 @@ from typing import Any
 from fastprof import _core
 from fastprof.adapters.torch.debug_info import prepare_debug_info
 from fastprof.adapters.torch.proof import Trial, reason_against
-from fastprof.base.native_numbers import Category
 
 __all__ = ["TorchMemory", "after_fork_in_child"]
 
@@ -103,24 +102,11 @@ def _wrong_about_memory(torch: Any) -> str:
 def _wrong_about_known_tensor(torch: Any) -> str:
     """Return "" if an allocation of known size is reported correctly, else what is wrong."""
     size_bytes = 4096 + 64
-    session = _core.Session(categories=Category.MEMORY, thread_local_only=True)
-    reports = _core.TorchMemoryHold()
-    session.start()
-    try:
-        reports.begin()
+
+    def work() -> None:
         torch.empty(size_bytes, dtype=torch.uint8, device="cpu")
-    finally:
-        reports.end()
-        capture = session.stop({})
-    columns = capture.columns()
-    words = capture.payload_words()
-    # Reports with an allocator's name are Python objects, which another profile may record at the same time.
-    functions = capture.sites()["function"]
-    sizes = [
-        int(words[int(at) + 1].astype("int64"))
-        for at, site in zip(columns["payload"], columns["site"], strict=True)
-        if not functions[int(site)]
-    ]
+
+    sizes = _core.torch_try_memory(work)
     if sizes != [size_bytes, -size_bytes]:
         return f"in the self-test, a tensor of {size_bytes} bytes was recorded as {sizes}"
     return ""

@@ -7,6 +7,7 @@ deadlock: see Proof.wait().
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import sys
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
 from typing import TypeAlias
 
+from fastprof import _core
 from fastprof.adapters.torch.tracers import observer_hidden
 from fastprof.adapters.torch.versions import version_of
 
@@ -87,15 +89,13 @@ class Proof:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._afterwards: list[Callable[[], None]] = []
-        self._thread = threading.Thread(
-            target=self._run, name="fastprof torch self-test", daemon=True
-        )
 
     def start(self) -> None:
-        """Start the thread. Call once."""
+        """Start the thread, which threading does not list. Call once."""
         # libtorch's own threads end the process if one of its ops runs while the interpreter exits.
         atexit.register(self._done.wait, _EXIT_LIMIT_S)
-        self._thread.start()
+        # Not a threading.Thread: a profile of calls would record the frames of its start.
+        _thread.start_new_thread(self._run, ())
 
     def wait(self) -> bool:
         """Wait until the trials have run; return False if the calling thread must continue before that.
@@ -140,6 +140,8 @@ class Proof:
 
     def _run(self) -> None:
         global _runner
+        _core.hide_calls_of_thread()
+        _core.torch_memory_hide_thread()
         while is_being_imported(self._torch):
             time.sleep(_POLL_S)
         try:

@@ -30,6 +30,12 @@ R.format = (() => {
     return ns === 0 ? "0" : `${(ns / scale).toFixed(places)} ${unit}`;
   }
 
+  /** @returns {number} the least 1, 2 or 5 times a power of ten that is at least `wanted`, a positive distance of ticks */
+  function tickStep(/** @type {number} */ wanted) {
+    const power = 10 ** Math.floor(Math.log10(wanted));
+    return power * ([1, 2, 5].find((each) => each * power >= wanted) || 10);
+  }
+
   /** A number of bytes, with its sign. */
   function bytes(/** @type {number} */ value) {
     const size = Math.abs(value);
@@ -106,5 +112,5 @@ R.format = (() => {
 
   const baseName = (/** @type {string} */ path) => path.slice(path.lastIndexOf("/") + 1);
 
-  return { time, tick, bytes, count, percent, shown, sourceLine, fitted, frame, baseName, label };
+  return { time, tick, tickStep, bytes, count, percent, shown, sourceLine, fitted, frame, baseName, label };
 })();

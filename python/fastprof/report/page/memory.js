@@ -3,7 +3,7 @@
 
 R.memory = (() => {
   const { el } = R.base;
-  const { bytes, time, count, percent, shown } = R.format;
+  const { bytes, time, tick, tickStep, count, percent, shown } = R.format;
   let model = /** @type {any} */ (null);
 
   function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
@@ -154,16 +154,22 @@ R.memory = (() => {
 
   function axes(/** @type {CanvasRenderingContext2D} */ context, /** @type {any} */ series, /** @type {any} */ area, /** @type {number} */ width, /** @type {number} */ height, /** @type {number} */ gap) {
     const low = Math.min(series.least, 0);
-    context.fillStyle = R.base.colour("muted");
-    for (let i = 0; i <= 4; i++) {
-      const y = 10 + ((height - 34) * i) / 4;
-      const value = series.most + ((low - series.most) * i) / 4;
-      context.fillText(bytes(Math.round(value)), 4, y);
-      const t = area.begin + ((area.end - area.begin) * i) / 4;
-      context.fillText(time(t), Math.min(gap + ((width - gap - 8) * i) / 4, width - 70), height - 10);
+    const high = Math.max(series.most, low + 1e-12);
+    const [right, bottom] = [width - gap - 8, height - 34];
+    const sizes = 2 ** Math.ceil(Math.log2(Math.max(high - low, 4) / 5)); // three to six lines, at round numbers of KiB or MiB
+    for (let value = Math.ceil(low / sizes) * sizes; value <= high; value += sizes) {
+      const y = 10 + (bottom * (high - value)) / (high - low);
+      context.fillStyle = R.base.colour("muted");
+      context.fillText(bytes(value), 4, y);
+      context.fillStyle = R.base.colour("grid");
+      context.fillRect(gap, y, right, 1);
     }
-    context.fillStyle = R.base.colour("grid");
-    for (let i = 0; i <= 4; i++) context.fillRect(gap, 10 + ((height - 34) * i) / 4, width - gap - 8, 1);
+    context.fillStyle = R.base.colour("muted");
+    const step = tickStep(Math.max(((area.end - area.begin) * 110) / right, 1));
+    for (let t = Math.ceil(area.begin / step) * step; t <= area.end; t += step) {
+      const x = gap + (right * (t - area.begin)) / (area.end - area.begin);
+      context.fillText(tick(t, step), Math.min(x, width - 70), height - 10);
+    }
   }
 
   function explained(/** @type {any} */ device, /** @type {number} */ at, /** @type {string} */ title) {

@@ -8,15 +8,9 @@
 R.timelineDraw = (() => {
   const { GUTTER, RULER } = R.lanes;
   const MERGED = 2; // pixels: slices narrower than 1.5 that begin in one of these cells are drawn as one
-  const { time, tick, shown, label, fitted, bytes } = R.format;
+  const { time, tick, tickStep, shown, label, fitted, bytes } = R.format;
   /** @type {Drawn[] | null} slices that the last frame drew individually, for tests */
   let record = null;
-
-  const NICE = [1, 2, 5];
-  function stepOf(/** @type {number} */ wanted) {
-    const power = 10 ** Math.floor(Math.log10(wanted));
-    return power * (NICE.find((each) => each * power >= wanted) || 10);
-  }
 
   /**
    * @param {CanvasRenderingContext2D} context
@@ -49,13 +43,13 @@ R.timelineDraw = (() => {
   }
 
   function grid(/** @type {any} */ { context, width, height, view, scale, x }) {
-    const step = stepOf(110 / scale);
+    const step = tickStep(110 / scale);
     context.fillStyle = R.base.colour("grid");
     for (let t = Math.ceil(view.begin / step) * step; t < view.end; t += step) context.fillRect(Math.round(x(t)), RULER, 1, height);
   }
 
   function ruler(/** @type {any} */ { context, width, view, scale, x }) {
-    const step = stepOf(110 / scale);
+    const step = tickStep(110 / scale);
     context.fillStyle = R.base.colour("panel");
     context.fillRect(0, 0, width, RULER);
     context.fillStyle = R.base.colour("line");
