@@ -7,35 +7,36 @@ converted to markup that docutils reads without warnings, because the strict bui
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib import import_module
 
 __all__ = ["GROUPS", "as_rst", "documented_names", "reference_page"]
 
-# Title -> names of fastprof, in the order of the page. A test compares them with fastprof.__all__.
+# Title -> names of fastprof, in the order of the page. A test compares them with dir(fastprof).
 GROUPS = {
     "Profile": "profile schedule ProfilerAction tensorboard_trace_handler CallFilter "
-    "ProfilerActivity supported_activities kineto_available",
+    "ProfilerActivity supported_activities",
     "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
     "report_memory_usage report_out_of_memory",
     "NVTX and ITT": "receive_nvtx receive_itt emit_nvtx emit_itt",
-    "Files": "save load load_nsys recover",
-    "Results": "EventList FunctionEvent FunctionEventAvg EventTable EventTree InstantEvent Site "
-    "SiteTable Track TrackTable CodedColumn KernelTable EventKind EventFlag EventMetadata EventViewError",
-    "Notebooks": "load_ipython_extension unload_ipython_extension",
-    "Analysis": "attribute_memory estimate_flops FlopEstimate",
-    "For PyTorch's sake": "ExecutionTraceObserver load_nvprof parse_nvprof_trace "
-    "EnforceUnique KinetoStepTracker RecordScope DeviceType FormattedTimesMixin Interval Kernel "
-    "MemRecordsAcc StringTable LegacyRecord parse_records add_remote_events default_node_id "
-    "set_default_node_id",
+    "Files": "save load recover",
+    "Results": "EventList FunctionEvent FunctionEventAvg InstantEvent EventTable EventTree",
 }
 # Class -> base whose members, and those of its own bases, are not listed: it is an implementation detail.
 INHERITED = {"profile": "object", "EventList": "RowList"}
+# Module of fastprof -> title. Each has a section with the names of its __all__.
 MODULES = {
     "errors": "Exceptions",
-    "profiler_legacy": "The legacy profiler",
-    "itt": "ITT",
+    "table": "Tables",
+    "analysis": "Analysis",
     "metal": "Metal",
     "devices": "Device plug-ins",
+}
+PYTORCH = {
+    "compat": "For PyTorch's sake",
+    "profiler_legacy": "The legacy profiler",
+    "itt": "ITT, as torch.profiler.itt",
 }
 
 
@@ -46,8 +47,6 @@ def documented_names() -> set[str]:
 
 def reference_page() -> str:
     """Return the page as reStructuredText. Needs fastprof with its native module to be importable."""
-    import inspect
-
     import fastprof
 
     lines = ["Python reference", "================", ""]
@@ -55,30 +54,29 @@ def reference_page() -> str:
         "The public names of ``fastprof``, from their docstrings. `fastprof.errors`_ lists the exceptions.",
         "",
     ]
+    root = documented_names()
     for title, names in GROUPS.items():
         lines += [title, "-" * len(title), ""]
         for name in names.split():
-            value = getattr(fastprof, name)
-            if inspect.isclass(value):
-                lines += [f".. autoclass:: fastprof.{name}", "   :members:"]
-                base = INHERITED.get(name)
-                lines += [f"   :inherited-members: {base}", ""] if base else [""]
-            elif callable(value):
-                lines += [f".. autofunction:: fastprof.{name}", ""]
-            else:
-                lines += [f".. autodata:: fastprof.{name}", ""]
-    for module, title in MODULES.items():
+            lines += _entry("fastprof", name, getattr(fastprof, name))
+    for module, title in {**MODULES, **PYTORCH}.items():
+        found = import_module(f"fastprof.{module}")
         if module == "errors":
             lines += [".. _fastprof.errors:", ""]
-        lines += [
-            title,
-            "-" * len(title),
-            "",
-            f".. automodule:: fastprof.{module}",
-            "   :members:",
-            "",
-        ]
+        lines += [title, "-" * len(title), "", f".. automodule:: fastprof.{module}", ""]
+        for name in found.__all__:
+            if not name.startswith("_") and name not in root:  # EventTable has an entry
+                lines += _entry(f"fastprof.{module}", name, getattr(found, name))
     return "\n".join(lines)
+
+
+def _entry(module: str, name: str, value: object) -> list[str]:
+    if inspect.isclass(value):
+        base = INHERITED.get(name)
+        inherited = [f"   :inherited-members: {base}"] if base else []
+        return [f".. autoclass:: {module}.{name}", "   :members:", *inherited, ""]
+    kind = "autofunction" if callable(value) else "autodata"
+    return [f".. {kind}:: {module}.{name}", ""]
 
 
 _DOUBLE = re.compile(r"(``.+?``)")

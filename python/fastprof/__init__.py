@@ -20,110 +20,141 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
-    from fastprof import devices, errors, itt, metal, profiler_legacy
-    from fastprof.analysis.flops import FlopEstimate, estimate_flops
-    from fastprof.analysis.memory_attribution import attribute_memory
-    from fastprof.base.device_type import DeviceType
-    from fastprof.base.record_scope import RecordScope
-    from fastprof.cli.notebook import load_ipython_extension, unload_ipython_extension
-    from fastprof.compat.execution_trace import ExecutionTraceObserver
-    from fastprof.compat.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
-    from fastprof.compat.profiler_legacy import (
-        add_remote_events,
-        default_node_id,
-        set_default_node_id,
-    )
-    from fastprof.compat.records import LegacyRecord, parse_records
-    from fastprof.exporters.native_file import save
-    from fastprof.importers import load
-    from fastprof.model.instants import InstantEvent
-    from fastprof.model.sites import Site, SiteTable, Track, TrackTable
-    from fastprof.model.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
-    from fastprof.model.tree import EventTree
-    from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
-    from fastprof.profiler.experimental_config import _ExperimentalConfig
-    from fastprof.profiler.recovery import recover
-    from fastprof.profiler.step_schedule import ProfilerAction, schedule
-    from fastprof.profiler.step_tracker import KinetoStepTracker
-    from fastprof.record.activities import ProfilerActivity, kineto_available
-    from fastprof.record.availability import supported_activities
-    from fastprof.record.emitters import emit_itt, emit_nvtx
-    from fastprof.record.injection import receive_itt, receive_nvtx
-    from fastprof.record.propagation import propagate
-    from fastprof.record.python_calls import CallFilter
-    from fastprof.record.ranges import (
-        _RecordFunctionFast,
-        counter,
-        flow,
-        flow_begin,
-        flow_end,
-        mark,
-        record_function,
-        report_memory_usage,
-        report_out_of_memory,
-        set_thread_name,
-    )
-    from fastprof.views import (
-        EventList,
-        EventMetadata,
-        EventViewError,
-        FormattedTimesMixin,
-        FunctionEvent,
-        FunctionEventAvg,
-        Interval,
-        Kernel,
-        MemRecordsAcc,
-        StringTable,
-    )
+    from fastprof import analysis as analysis
+    from fastprof import devices as devices
+    from fastprof import errors as errors
+    from fastprof import itt as itt
+    from fastprof import metal as metal
+    from fastprof import profiler_legacy as profiler_legacy
+    from fastprof import table as table
+    from fastprof.analysis.flops import FlopEstimate as FlopEstimate
+    from fastprof.analysis.flops import estimate_flops as estimate_flops
+    from fastprof.analysis.memory_attribution import attribute_memory as attribute_memory
+    from fastprof.base.device_type import DeviceType as DeviceType
+    from fastprof.base.record_scope import RecordScope as RecordScope
+    from fastprof.cli.notebook import load_ipython_extension as load_ipython_extension
+    from fastprof.cli.notebook import unload_ipython_extension as unload_ipython_extension
+    from fastprof.compat.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
+    from fastprof.compat.nvprof import EnforceUnique as EnforceUnique
+    from fastprof.compat.nvprof import load_nvprof as load_nvprof
+    from fastprof.compat.nvprof import parse_nvprof_trace as parse_nvprof_trace
+    from fastprof.compat.profiler_legacy import add_remote_events as add_remote_events
+    from fastprof.compat.profiler_legacy import default_node_id as default_node_id
+    from fastprof.compat.profiler_legacy import set_default_node_id as set_default_node_id
+    from fastprof.compat.records import LegacyRecord as LegacyRecord
+    from fastprof.compat.records import parse_records as parse_records
+    from fastprof.exporters.native_file import save as save
+    from fastprof.importers import load as load
+    from fastprof.importers.databases import load_nsys as load_nsys
+    from fastprof.model.instants import InstantEvent as InstantEvent
+    from fastprof.model.sites import Site as Site
+    from fastprof.model.sites import SiteTable as SiteTable
+    from fastprof.model.sites import Track as Track
+    from fastprof.model.sites import TrackTable as TrackTable
+    from fastprof.model.table import CodedColumn as CodedColumn
+    from fastprof.model.table import EventFlag as EventFlag
+    from fastprof.model.table import EventKind as EventKind
+    from fastprof.model.table import EventTable as EventTable
+    from fastprof.model.table import KernelTable as KernelTable
+    from fastprof.model.tree import EventTree as EventTree
+    from fastprof.profiler import _KinetoProfile as _KinetoProfile
+    from fastprof.profiler import profile as profile
+    from fastprof.profiler import tensorboard_trace_handler as tensorboard_trace_handler
+    from fastprof.profiler.experimental_config import _ExperimentalConfig as _ExperimentalConfig
+    from fastprof.profiler.recovery import recover as recover
+    from fastprof.profiler.step_schedule import ProfilerAction as ProfilerAction
+    from fastprof.profiler.step_schedule import schedule as schedule
+    from fastprof.profiler.step_tracker import KinetoStepTracker as KinetoStepTracker
+    from fastprof.record.activities import ProfilerActivity as ProfilerActivity
+    from fastprof.record.activities import kineto_available as kineto_available
+    from fastprof.record.availability import supported_activities as supported_activities
+    from fastprof.record.emitters import emit_itt as emit_itt
+    from fastprof.record.emitters import emit_nvtx as emit_nvtx
+    from fastprof.record.injection import receive_itt as receive_itt
+    from fastprof.record.injection import receive_nvtx as receive_nvtx
+    from fastprof.record.propagation import propagate as propagate
+    from fastprof.record.python_calls import CallFilter as CallFilter
+    from fastprof.record.ranges import _RecordFunctionFast as _RecordFunctionFast
+    from fastprof.record.ranges import counter as counter
+    from fastprof.record.ranges import flow as flow
+    from fastprof.record.ranges import flow_begin as flow_begin
+    from fastprof.record.ranges import flow_end as flow_end
+    from fastprof.record.ranges import mark as mark
+    from fastprof.record.ranges import record_function as record_function
+    from fastprof.record.ranges import report_memory_usage as report_memory_usage
+    from fastprof.record.ranges import report_out_of_memory as report_out_of_memory
+    from fastprof.record.ranges import set_thread_name as set_thread_name
+    from fastprof.views import EventList as EventList
+    from fastprof.views import EventMetadata as EventMetadata
+    from fastprof.views import EventViewError as EventViewError
+    from fastprof.views import FormattedTimesMixin as FormattedTimesMixin
+    from fastprof.views import FunctionEvent as FunctionEvent
+    from fastprof.views import FunctionEventAvg as FunctionEventAvg
+    from fastprof.views import Interval as Interval
+    from fastprof.views import Kernel as Kernel
+    from fastprof.views import MemRecordsAcc as MemRecordsAcc
+    from fastprof.views import StringTable as StringTable
 
-# Exported name -> module that defines it, imported on first use; "": the name is a submodule of fastprof.
-_LAZY: dict[str, str] = {
-    "ProfilerAction": "fastprof.profiler.step_schedule",
+# Name that dir() shows -> module that defines it, imported on first use; "": the name is a submodule of fastprof.
+_SHOWN: dict[str, str] = {
+    "profile": "fastprof.profiler",
     "schedule": "fastprof.profiler.step_schedule",
+    "ProfilerAction": "fastprof.profiler.step_schedule",
     "ProfilerActivity": "fastprof.record.activities",
     "supported_activities": "fastprof.record.availability",
-    "kineto_available": "fastprof.record.activities",
-    "profile": "fastprof.profiler",
-    "CallFilter": "fastprof.record.python_calls",
     "tensorboard_trace_handler": "fastprof.profiler",
+    "CallFilter": "fastprof.record.python_calls",
     "record_function": "fastprof.record.ranges",
+    "mark": "fastprof.record.ranges",
+    "counter": "fastprof.record.ranges",
+    "flow": "fastprof.record.ranges",
+    "flow_begin": "fastprof.record.ranges",
+    "flow_end": "fastprof.record.ranges",
+    "propagate": "fastprof.record.propagation",
+    "set_thread_name": "fastprof.record.ranges",
+    "report_memory_usage": "fastprof.record.ranges",
+    "report_out_of_memory": "fastprof.record.ranges",
+    "receive_nvtx": "fastprof.record.injection",
+    "receive_itt": "fastprof.record.injection",
+    "emit_nvtx": "fastprof.record.emitters",
+    "emit_itt": "fastprof.record.emitters",
+    "save": "fastprof.exporters.native_file",
+    "load": "fastprof.importers",
+    "recover": "fastprof.profiler.recovery",
+    "EventList": "fastprof.views",
+    "EventTable": "fastprof.model.table",
+    "EventTree": "fastprof.model.tree",
+    "FunctionEvent": "fastprof.views",
+    "FunctionEventAvg": "fastprof.views",
+    "InstantEvent": "fastprof.model.instants",
+    "analysis": "",
+    "devices": "",
+    "errors": "",
+    "metal": "",
+    "table": "",
+}
+# Also names for PyTorch's sake (listed in compat/__init__.py) and those that fastprof.table and fastprof.analysis have.
+_LAZY: dict[str, str] = {
+    **_SHOWN,
+    "kineto_available": "fastprof.record.activities",
     "_RecordFunctionFast": "fastprof.record.ranges",
     "_KinetoProfile": "fastprof.profiler",
     "_ExperimentalConfig": "fastprof.profiler.experimental_config",
     "ExecutionTraceObserver": "fastprof.compat.execution_trace",
-    "emit_itt": "fastprof.record.emitters",
-    "emit_nvtx": "fastprof.record.emitters",
-    "receive_itt": "fastprof.record.injection",
-    "receive_nvtx": "fastprof.record.injection",
     "EnforceUnique": "fastprof.compat.nvprof",
     "load_nvprof": "fastprof.compat.nvprof",
     "load_nsys": "fastprof.importers.databases",
     "parse_nvprof_trace": "fastprof.compat.nvprof",
     "KinetoStepTracker": "fastprof.profiler.step_tracker",
     "RecordScope": "fastprof.base.record_scope",
-    "devices": "",
-    "errors": "",
     "itt": "",
-    "metal": "",
     "profiler_legacy": "",
     "default_node_id": "fastprof.compat.profiler_legacy",
     "set_default_node_id": "fastprof.compat.profiler_legacy",
     "add_remote_events": "fastprof.compat.profiler_legacy",
-    "mark": "fastprof.record.ranges",
-    "counter": "fastprof.record.ranges",
-    "flow": "fastprof.record.ranges",
-    "flow_begin": "fastprof.record.ranges",
-    "flow_end": "fastprof.record.ranges",
-    "report_memory_usage": "fastprof.record.ranges",
-    "report_out_of_memory": "fastprof.record.ranges",
-    "set_thread_name": "fastprof.record.ranges",
-    "propagate": "fastprof.record.propagation",
     "DeviceType": "fastprof.base.device_type",
     "FlopEstimate": "fastprof.analysis.flops",
     "estimate_flops": "fastprof.analysis.flops",
-    "load": "fastprof.importers",
-    "save": "fastprof.exporters.native_file",
-    "recover": "fastprof.profiler.recovery",
     "attribute_memory": "fastprof.analysis.memory_attribution",
     "LegacyRecord": "fastprof.compat.records",
     "parse_records": "fastprof.compat.records",
@@ -134,17 +165,11 @@ _LAZY: dict[str, str] = {
     "CodedColumn": "fastprof.model.table",
     "EventFlag": "fastprof.model.table",
     "EventKind": "fastprof.model.table",
-    "InstantEvent": "fastprof.model.instants",
-    "EventTable": "fastprof.model.table",
     "KernelTable": "fastprof.model.table",
-    "EventTree": "fastprof.model.tree",
-    "EventList": "fastprof.views",
     "EventMetadata": "fastprof.views",
     "EventViewError": "fastprof.views",
     "FormattedTimesMixin": "fastprof.views",
     "StringTable": "fastprof.views",
-    "FunctionEvent": "fastprof.views",
-    "FunctionEventAvg": "fastprof.views",
     "Interval": "fastprof.views",
     "Kernel": "fastprof.views",
     "MemRecordsAcc": "fastprof.views",
@@ -153,82 +178,7 @@ _LAZY: dict[str, str] = {
     "unload_ipython_extension": "fastprof.cli.notebook",
 }
 
-# Every key of _LAZY, and __version__; a test compares them.
-__all__ = [
-    "ProfilerAction",
-    "schedule",
-    "ProfilerActivity",
-    "supported_activities",
-    "kineto_available",
-    "profile",
-    "CallFilter",
-    "tensorboard_trace_handler",
-    "record_function",
-    "mark",
-    "counter",
-    "flow",
-    "flow_begin",
-    "flow_end",
-    "report_memory_usage",
-    "report_out_of_memory",
-    "set_thread_name",
-    "propagate",
-    "_RecordFunctionFast",
-    "_KinetoProfile",
-    "_ExperimentalConfig",
-    "ExecutionTraceObserver",
-    "emit_itt",
-    "emit_nvtx",
-    "receive_itt",
-    "receive_nvtx",
-    "EnforceUnique",
-    "load_nsys",
-    "load_nvprof",
-    "parse_nvprof_trace",
-    "KinetoStepTracker",
-    "RecordScope",
-    "devices",
-    "errors",
-    "itt",
-    "metal",
-    "profiler_legacy",
-    "default_node_id",
-    "set_default_node_id",
-    "add_remote_events",
-    "CodedColumn",
-    "DeviceType",
-    "EventFlag",
-    "EventKind",
-    "EventList",
-    "EventMetadata",
-    "EventTable",
-    "EventTree",
-    "EventViewError",
-    "FlopEstimate",
-    "FormattedTimesMixin",
-    "FunctionEvent",
-    "FunctionEventAvg",
-    "InstantEvent",
-    "Interval",
-    "Kernel",
-    "KernelTable",
-    "LegacyRecord",
-    "MemRecordsAcc",
-    "Site",
-    "SiteTable",
-    "StringTable",
-    "Track",
-    "TrackTable",
-    "__version__",
-    "attribute_memory",
-    "estimate_flops",
-    "load",
-    "load_ipython_extension",
-    "unload_ipython_extension",
-    "save",
-    "recover",
-    "parse_records",
-]
+__all__ = ["__version__", *_LAZY]  # noqa: PLE0604 - names as text
 
 
 def __getattr__(name: str) -> Any:
@@ -241,5 +191,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # Without PyTorch's private names, which are accessible nevertheless.
-    return sorted(["__version__", *(name for name in __all__ if not name.startswith("_"))])
+    return sorted(["__version__", *_SHOWN])

@@ -117,7 +117,7 @@ def check_python_file(root: Path, path: Path) -> Iterator[str]:
             continue
         elif there in ROOT:
             yield f"{where}fastprof.{there} is for programs: {here} imports the folder that has it"
-        elif here not in PROGRAMS or in_root:
+        elif not {here, inside.as_posix()} & PROGRAMS or in_root:
             yield f"{where}{here} may not import names of the package itself, which imports everything"
 
 

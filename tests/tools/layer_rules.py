@@ -143,8 +143,8 @@ ROOT: dict[str, set[str] | None] = {
 }
 # Modules of the root that folders may import. The others are for programs.
 GROUND = {"_outputs", "_paths", "_version"}
-# Folders that may use the package as a program does: `from fastprof import profile`.
-PROGRAMS = {"cli"}
+# Folders and files that may use the package as a program does: `from fastprof import profile`.
+PROGRAMS = {"cli", "compat/__init__.py"}
 # Folders, and single files of others, that may import fastprof._core.
 NATIVE = {
     "adapters",

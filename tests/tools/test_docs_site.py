@@ -82,7 +82,10 @@ def test_the_python_reference_has_every_public_name() -> None:
 
     public = {name for name in dir(fastprof) if not name.startswith("_")}
     assert python_reference.documented_names() == public
-    assert all(name in python_reference.reference_page() for name in public)
+    page = python_reference.reference_page()
+    shown = re.findall(r"^\.\. auto(?:class|function|data):: fastprof\.(\S+)$", page, re.MULTILINE)
+    names = public - set(python_reference.MODULES)
+    assert names | {"compat.KinetoStepTracker", "table.Site", "errors.StateError"} <= set(shown)
 
 
 def test_the_cpp_reference_shows_the_headers() -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastprof.analysis.evaluation import BasicEvaluation, EventKey, EventMetrics
     from fastprof.analysis.explanation import explain
+    from fastprof.analysis.flops import FlopEstimate, estimate_flops
     from fastprof.analysis.fx_mapping import map_recorded_events_to_aten_ops_with_stack_trace
     from fastprof.analysis.intervals import Interval
+    from fastprof.analysis.memory_attribution import attribute_memory
     from fastprof.analysis.memory_summary import memory_report
     from fastprof.analysis.pattern_report import report_all_anti_patterns
     from fastprof.analysis.patterns import find_anti_patterns
@@ -29,8 +31,11 @@ _LAZY = {
     "BasicEvaluation": "evaluation",
     "EventKey": "evaluation",
     "EventMetrics": "evaluation",
+    "FlopEstimate": "flops",
     "Interval": "intervals",
     "argmax": "traversal",
+    "attribute_memory": "memory_attribution",
+    "estimate_flops": "flops",
     "explain": "explanation",
     "find_anti_patterns": "patterns",
     "index_of_first_match": "traversal",
@@ -45,8 +50,11 @@ __all__ = [
     "BasicEvaluation",
     "EventKey",
     "EventMetrics",
+    "FlopEstimate",
     "Interval",
     "argmax",
+    "attribute_memory",
+    "estimate_flops",
     "explain",
     "find_anti_patterns",
     "index_of_first_match",
