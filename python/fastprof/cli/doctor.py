@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof doctor: report what works on this machine, and why the rest does not."""
+"""fastprof doctor: report what works on this machine and why the rest does not, or what is wrong with a trace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import argparse
 import json
 
 from fastprof import __version__
+from fastprof.base.formatting import counted
 from fastprof.cli.checks import NO_DEVICE, Finding
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
 from fastprof.cli.parser import OldSpelling
 from fastprof.record.activities import ProfilerActivity
 
@@ -31,12 +32,16 @@ Prints what is recorded here in five lines; with -v, one line per feature: "ok",
 the reason and the remedy), or "--" (information). Changes nothing. If torch is installed, a separate
 process imports it and records a small profile, which takes seconds; no other listed package is imported.
 
-exit code: 0 if fastprof can record, otherwise 1.
+With TRACE, prints what is wrong with the times and links of that trace, and what of it is not read; the
+machine is not examined.
+
+exit code: 0 if fastprof can record, or nothing is wrong with the trace; otherwise 1.
 
 examples:
   fastprof doctor
   fastprof doctor -v
   fastprof doctor --as-json | jq .
+  fastprof doctor torch_trace.json.gz
 """
 
 
@@ -52,11 +57,17 @@ def add_parser(commands: Subparsers) -> None:
         "--as-json", action="store_true", help="print one JSON object instead of text"
     )
     parser.add_argument("--json", action=OldSpelling, now=as_json)
+    parser.add_argument(
+        "trace", metavar="TRACE", nargs="?", help="examine this trace instead; - is standard input"
+    )
+    add_reading_options(parser)
     parser.set_defaults(command=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
     """Run all checks and print the findings; return the exit code."""
+    if options.trace is not None:
+        return _examine(options)
     from fastprof.cli.checks import package_checks, recording_check, system_checks
 
     recording = recording_check()
@@ -72,6 +83,24 @@ def doctor(options: argparse.Namespace) -> int:
             "`fastprof doctor -v` lists every feature, and what to do about those that are missing."
         )
     return 0 if recording[0].ok else 1
+
+
+def _examine(options: argparse.Namespace) -> int:
+    from fastprof.analysis.trace_checks import trace_problems, unread_text
+
+    table = load_trace(options.trace, options)
+    problems = trace_problems(table)
+    unread = unread_text(table.metadata)
+    if options.as_json:
+        found = {"rows": len(table), "problems": problems, "not_read": unread}
+        print(json.dumps({"trace": options.trace, **found}, indent=1))
+        return 1 if problems else 0
+    lines = [f"problem: {text}" for text in problems] or [
+        "nothing is wrong with its times and links"
+    ]
+    print(f"{options.trace}: {counted(len(table), 'row')}")
+    print("\n".join([*lines, f"not read: {unread}"] if unread else lines))
+    return 1 if problems else 0
 
 
 def _print(findings: list[Finding]) -> None:

@@ -80,6 +80,8 @@ def add_parser(commands: Subparsers) -> None:
 
 def explain_command(options: argparse.Namespace) -> int:
     """Explain a file, or a program that is run; return the exit code."""
+    from fastprof.analysis.trace_checks import trace_problems
+
     if options.explanation is not None:
         check_output(options.explanation)
         options.explanation = os.path.abspath(
@@ -99,7 +101,10 @@ def explain_command(options: argparse.Namespace) -> int:
             f"{', '.join(given)}: of a recording, and {options.file} is one already. Leave it out, or record with"
             " --live before a program."
         )
-    text = _text(load_trace(options.file, options), options)
+    table = load_trace(options.file, options)
+    text = _text(table, options)
+    if not options.as_json and (problems := trace_problems(table)):
+        text = "\n".join([*(f"problem: {problem}" for problem in problems), text])
     if options.explanation is not None:
         _write(options.explanation, text)
         return 0

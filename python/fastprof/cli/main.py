@@ -33,6 +33,7 @@ examples:
   fastprof convert a.json a.fastprof      convert a trace to another format
   fastprof config --includes              print what builds of C++ programs need
   fastprof doctor                         list the features available here, with reasons for the rest
+  fastprof doctor train.trace.json        say what is wrong with the times and links of a trace
 
 `fastprof COMMAND --help` describes a command and shows more examples.
 """

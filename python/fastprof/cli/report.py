@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
@@ -28,9 +27,13 @@ from fastprof.cli.screen import Screen, paged
 from fastprof.cli.summary_lines import summary_lines
 from fastprof.model.imports import own_code
 
-__all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
-
-_MOST_KINDS = 8  # maximum number of kinds of unread packets and events that are printed
+__all__ = [
+    "add_parser",
+    "add_report_options",
+    "check_report_options",
+    "report_table",
+    "trace_notes",
+]
 
 _EPILOG = """\
 FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
@@ -69,9 +72,17 @@ def report(options: argparse.Namespace) -> int:
         print(f"standard input ({kind})")
     else:
         print(f"{options.file} ({kind}, {counted(os.path.getsize(options.file), 'byte')})")
-    unread = _unread(table.metadata)
-    report_table(table, options, [f"not read: {unread}"] if unread else [])
+    report_table(table, options, trace_notes(table))
     return 0
+
+
+def trace_notes(table: Any) -> list[str]:
+    """Return lines about what is wrong with a trace, and what of its file was not read."""
+    from fastprof.analysis.trace_checks import trace_problems, unread_text
+
+    unread = unread_text(table.metadata)
+    problems = [f"problem: {text}" for text in trace_problems(table)]
+    return [*problems, f"not read: {unread}"] if unread else problems
 
 
 def _take_file(options: argparse.Namespace) -> None:
@@ -193,15 +204,3 @@ def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
             flame_text(events, screen.width_or_default, max_depth=options.depth, style=screen.style)
         )
     return "\n".join(part for part in parts if part)
-
-
-def _unread(metadata: Mapping[str, Any]) -> str:
-    """Return as text the kinds and counts of the file's packets and events that were not read."""
-    found: list[str] = []
-    for name in ("skipped_packets", "skipped_events"):
-        counts = metadata.get(name)
-        if isinstance(counts, dict):
-            # "Trace" events describe Kineto itself, not the program.
-            found += (f"{what} ({count})" for what, count in counts.items() if what != "Trace")
-    more = [f"{len(found) - _MOST_KINDS} other kinds"] if len(found) > _MOST_KINDS else []
-    return ", ".join(found[:_MOST_KINDS] + more)

@@ -205,3 +205,49 @@ def test_processes_and_threads_whose_ids_are_texts_stay_apart(trace: Path) -> No
         }
         assert {t.name for t in tracks if t.pid == 1} == {"9223372036854775813", "0.5"}
         assert [(t.pid, t.tid) for t in tracks if t.pid == 7] == [(7, 8)]
+
+
+def ranges(*times: tuple[float, float], **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"ph": "X", "name": "r", "pid": 5, "tid": 5, "ts": ts, "dur": dur, **more}
+        for ts, dur in times
+    ]
+
+
+STEPS = [(10.0 * i, 8.0) for i in range(100)]
+KERNELS = ranges(*STEPS, cat="kernel", args={"device": 0, "stream": 7})
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        (ranges(*((4820418852188.25 + t, d) for t, d in STEPS), *[(0.0, 0.0)] * 100),
+         "100 of 200 events have no time (ts 0 or less): they stand 4820418.852s before all others, which take "
+         "998.000us"),
+        (ranges(*((t, 0.0) for t, _ in STEPS)), "100 of 100 ranges have no duration (0 ns)"),
+        (ranges(*STEPS, *((1e9 + t, d) for t, d in STEPS)),
+         "no event for 999.999s after the first 100 events, while all others take 1.996ms: a clock was changed, or "
+         "the parts are of different clocks"),
+        (ranges((0, 50), (1, 10), (5, 20), (30, 10)),
+         "ranges of a thread overlap without nesting (1 times, by up to 6.000us): self times there are too long"),
+        ([*ranges(*STEPS, cat="cpu_op"), *KERNELS],
+         "100 of 100 GPU events are not linked to the op that launched them (External id): ops have no device times"),
+        (ranges(*STEPS), ""),
+        (KERNELS, ""),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_trace_is_said_first(
+    trace: Path, capsys: pytest.CaptureFixture[str], events: list[Any], problem: str
+) -> None:
+    write(trace, *events, baseTimeNanoseconds=1_775_000_000_000_000_000)
+    assert main(["doctor", str(trace)]) == bool(problem)
+    found = capsys.readouterr().out.splitlines()[1:]
+    assert found == [
+        f"problem: {problem}" if problem else "nothing is wrong with its times and links"
+    ]
+    for command in ("report", "explain"):
+        assert main([command, str(trace)]) == 0
+        first = capsys.readouterr().out.splitlines()[:3]
+        assert [line for line in first if line.startswith("problem: ")] == found * bool(problem)
+    assert main(["doctor", "--as-json", str(trace)]) == bool(problem)
+    assert json.loads(capsys.readouterr().out)["problems"] == [problem] * bool(problem)
