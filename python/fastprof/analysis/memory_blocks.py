@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.cached_property import cached_property
 from fastprof.model.memory_rows import is_sampled, memory_rows, sampling_variance
 from fastprof.model.table import EventTable
 

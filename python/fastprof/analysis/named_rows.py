@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.traversal import NO_LOCATION
+from fastprof.base.cached_property import cached_property
 from fastprof.model.imports import Imports
 from fastprof.model.table import EventTable
 from fastprof.model.thread_time import task_rows, task_tracks

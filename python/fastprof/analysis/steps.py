@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_kinds import kinds_of_rows
+from fastprof.base.cached_property import cached_property
 from fastprof.model.thread_time import task_tracks
 
 __all__ = ["StepTimes"]

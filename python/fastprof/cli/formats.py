@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fastprof._outputs import FORMATS, format_of
@@ -41,7 +42,8 @@ def write_table(table: EventTable, path: str, kind: str) -> None:
             else:
                 table.export(path, kind)
     for warning in found:
-        print(f"fastprof: {warning.message}", file=sys.stderr)
+        with suppress(OSError, ValueError):  # the program has closed it
+            print(f"fastprof: {warning.message}", file=sys.stderr)
 
 
 def format_help() -> str:

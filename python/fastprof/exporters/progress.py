@@ -23,7 +23,7 @@ def terminal_progress(
     and disappears when the block ends.
     """
     out = sys.stderr if stream is None else stream
-    if out is None or not out.isatty():
+    if out is None or not _is_terminal(out):
         yield None
         return
     try:
@@ -41,3 +41,10 @@ def terminal_progress(
         yield show
     finally:
         bar.close()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (OSError, ValueError):  # the program has closed it
+        return False

@@ -6,12 +6,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.cached_property import cached_property
 from fastprof.base.device_type import DeviceType
 
 __all__ = [

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.cached_property import cached_property
 from fastprof.base.formatting import format_time
 from fastprof.model.call_origins import call_origins, is_import
 from fastprof.model.parents import skip_rows

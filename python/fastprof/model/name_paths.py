@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.cached_property import cached_property
 from fastprof.model.tree import EventTree
 
 __all__ = ["NamePaths", "name_paths"]

@@ -8,13 +8,13 @@ The underlying table is never modified.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof import _core
+from fastprof.base.cached_property import cached_property
 from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import is_op_scope
 from fastprof.model.nesting import BLOCK_ROWS, nest_intervals, sum_by

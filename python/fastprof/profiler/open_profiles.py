@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
 from typing import Any, Protocol
 
 from fastprof import _core
@@ -48,14 +49,14 @@ def _stop_open_profiles() -> None:
                 profile.stop()  # again from where it was interrupted
                 raise
         except BaseException:  # SystemExit too: it must not keep the other profiles from ending
-            if sys.stderr is None or sys.stderr.closed:
-                continue
             import traceback
 
-            print(
-                "fastprof: cannot stop a profile that was still running at exit:", file=sys.stderr
-            )
-            traceback.print_exc()
+            with suppress(OSError, ValueError, AttributeError):  # stderr is closed or missing
+                print(
+                    "fastprof: cannot stop a profile that was still running at exit:",
+                    file=sys.stderr,
+                )
+                traceback.print_exc()
 
 
 def _in_child() -> None:

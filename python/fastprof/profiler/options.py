@@ -343,10 +343,18 @@ def _warn_once(missing: Mapping[str, str]) -> None:
     for name, reason in missing.items():
         if name in ProfilerActivity.__members__:  # warn each time, as PyTorch does
             text = f"{name} is not available, disabling {name} profiling: {reason}"
-            warnings.warn(text, stacklevel=outside_level())
+            _warn(text)
         elif name not in _warned:
             _warned.add(name)
-            warnings.warn(f"profile: {reason}", stacklevel=outside_level())
+            _warn(f"profile: {reason}")
+
+
+def _warn(text: str) -> None:
+    try:
+        warnings.warn(text, stacklevel=outside_level())
+    except ValueError:
+        if sys.stderr is None or not sys.stderr.closed:
+            raise
 
 
 def outside_level() -> int:

@@ -9,10 +9,11 @@ import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastprof import _core
+from fastprof.base.cached_property import cached_property
 from fastprof.profiler.at_exit import keep_readable_at_exit
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.metadata import distributed_info

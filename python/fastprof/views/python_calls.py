@@ -13,7 +13,6 @@ import json
 import marshal
 import os
 import re
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.cached_property import cached_property
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.exporters.atomic_file import atomic_binary

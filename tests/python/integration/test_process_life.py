@@ -131,3 +131,32 @@ def test_child_of_a_fork_may_profile_and_exit() -> None:
         """
     )
     assert "['child']" in output and "exit 0" in output
+
+
+def test_fork_while_other_threads_read_results() -> None:
+    """A forked child reads results of its own, whatever the parent's threads were computing."""
+    run(
+        """
+        import os, signal, threading, fastprof
+        def read():
+            with fastprof.profile() as p:
+                with fastprof.record_function("q"): pass
+            assert len(p.event_table) == 1 and p.key_averages().table()
+        read()
+        over = threading.Event()
+        def repeat():
+            while not over.is_set(): read()
+        threads = [threading.Thread(target=repeat) for _ in range(2)]
+        for thread in threads: thread.start()
+        hung = 0
+        for _ in range(60):
+            if (pid := os.fork()) == 0:
+                signal.alarm(30)
+                read()
+                os._exit(0)
+            hung += os.waitpid(pid, 0)[1] != 0
+        over.set()
+        for thread in threads: thread.join()
+        assert hung == 0
+        """
+    )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from fastprof.analysis.memory_categories.flow import FlowNode, Version, data_flow
@@ -12,6 +11,7 @@ from fastprof.analysis.memory_categories.kinds import Action, Category
 from fastprof.analysis.memory_categories.mutability import WrittenInputs, written_by_name
 from fastprof.analysis.memory_categories.rules import Categories, categorise
 from fastprof.analysis.memory_categories.storages import OpStep, Storage, read_steps
+from fastprof.base.cached_property import cached_property
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 

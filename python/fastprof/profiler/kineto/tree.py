@@ -8,13 +8,13 @@ launched it. Columns only: a node is a row number. Any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fastprof.analysis.memory_categories.storages import Storage, can_categorise, read_steps
 from fastprof.analysis.tree_events import TreeEvent
+from fastprof.base.cached_property import cached_property
 from fastprof.base.device_type import DeviceType, as_device_type, device_type_name
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.launching import launching_rows

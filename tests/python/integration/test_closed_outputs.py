@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that close stdout and stderr: traces are written, exit codes kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastprof
+
+CLOSED = "import sys; sys.stdout.close(); sys.stderr.close()\n"
+
+
+@pytest.mark.parametrize(("end", "code"), [("", 0), ("sys.exit(5)", 5), ("1 / 0", 1)])
+def test_run(end: str, code: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    program = CLOSED + "import fastprof\nwith fastprof.record_function('r'): pass\n" + end
+    call = [sys.executable, "-m", "fastprof", "run", "-o", str(path), "-c", program]
+    assert subprocess.run(call, timeout=120).returncode == code
+    assert "r" in [e.name for e in fastprof.load(path).events()]
+
+
+def test_a_profile_that_has_something_to_report(tmp_path: Path) -> None:
+    """A warning of stop(), and the error of a handler at exit, have no stream to go to."""
+    path = tmp_path / "t.json"
+    program = CLOSED + (
+        "import threading, fastprof\n"
+        "class Nameless(threading.Thread):\n"
+        "    name = property(lambda self: 1 / 0, lambda self, value: None)\n"
+        "over = threading.Event()\n"
+        "Nameless(target=over.wait, daemon=True).start()\n"
+        "def ready(p): p.export_chrome_trace(sys.argv[1]); raise OSError\n"
+        "fastprof.profile(on_trace_ready=ready).start()\n"
+        "with fastprof.record_function('r'): pass\n"
+    )
+    call = [sys.executable, "-c", program, str(path)]
+    assert subprocess.run(call, timeout=120).returncode == 0
+    assert [e.name for e in fastprof.load(path).events()] == ["r"]
