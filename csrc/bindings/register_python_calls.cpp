@@ -46,10 +46,11 @@ class PythonCalls {
     const python_adapter::TracingProblems problems =
         python_adapter::start_tracing(filter_, folders_);
     hold_.set();
+    since_ns_ = platform::monotonic_ns();
     return {problems.not_traced, problems.filter};
   }
   std::string end() noexcept {
-    return hold_.clear() ? python_adapter::stop_tracing() : std::string();
+    return hold_.clear() ? python_adapter::stop_tracing(since_ns_) : std::string();
   }
   bool active() const noexcept { return hold_.active(); }
 
@@ -57,6 +58,7 @@ class PythonCalls {
   CallFilter filter_;
   python_adapter::CodeFolders folders_;
   Hold hold_{g_forks};
+  int64_t since_ns_ = 0;  // CLOCK_MONOTONIC
 };
 
 }  // namespace
@@ -77,9 +79,8 @@ void register_python_calls(py::module_& module) {
           "profile functions, and why other filters apply; empty texts for "
           "neither.")
       .def("end", &PythonCalls::end,
-           "Stop tracing, if it is on; return the owners of profile functions that replaced ours. "
-           "The "
-           "destructor does, too.")
+           "Stop tracing, if it is on; return when other profile functions were in the place of "
+           "ours, and on which threads. The destructor does, too.")
       .def_property_readonly("active", &PythonCalls::active);
   module.def("hide_calls_of_thread", &python_adapter::hide_calls_of_this_thread,
              "Leave out the calls of the calling thread, which has recorded none, for good.");

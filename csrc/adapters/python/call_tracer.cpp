@@ -55,7 +55,7 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
     problems.not_traced = install_hooks();
     record_lock_entries(true);
   } catch (...) {
-    stop_tracing();
+    stop_tracing(0);
     throw;
   }
   return problems;
@@ -113,10 +113,14 @@ void look_for_modules() {
   if (PyObject* code = find_module_call(); code != nullptr) set_module_call(code);
 }
 
-std::string stop_tracing() noexcept {
-  if (g_profiles == 0 || --g_profiles != 0) return {};
+std::string stop_tracing(int64_t since_ns) noexcept {
+  if (g_profiles == 0) return {};
+  std::string reason = tracing_gaps(since_ns);
+  if (--g_profiles != 0) return reason;
   record_lock_entries(false);
-  std::string reason = remove_hooks();
+  const std::string others = remove_hooks();
+  if (!reason.empty() && !others.empty()) reason += ", ";
+  reason += others;
   set_module_call(nullptr);
   use_module_names(false);
   return reason;

@@ -34,9 +34,10 @@ void look_for_modules();
 // the hooks.
 TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folders);
 
-// Stops tracing for one profile. Returns the owners of profile functions that replaced ours
-// meanwhile; empty if none. GIL; sets no error.
-std::string stop_tracing() noexcept;
+// Stops tracing for one profile, which began at `since_ns` (CLOCK_MONOTONIC). Returns when other
+// profile functions were in the place of ours, on which threads; empty if never. GIL; sets no
+// error.
+std::string stop_tracing(int64_t since_ns) noexcept;
 
 // Calls `function` on the calling thread after the innermost call of `code` on its stack has
 // returned, or when the tracing ends, whichever is first. Returns false if it cannot: another
@@ -55,6 +56,8 @@ std::string install_hooks();
 // Records the calls that have been on the stacks since the start, and removes the hooks. Returns
 // the owners of profile functions that replaced ours meanwhile.
 std::string remove_hooks() noexcept;
+// Describes when threads were not traced, in seconds after `since_ns`; empty if always.
+std::string tracing_gaps(int64_t since_ns);
 void forget_hooks_in_child() noexcept;
 // The calling thread's stack; null if its calls are not traced.
 CallStack* stack_of_this_thread() noexcept;

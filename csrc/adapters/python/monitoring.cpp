@@ -376,6 +376,10 @@ std::string install_hooks() {
   return {};
 }
 
+std::string tracing_gaps(int64_t) {
+  return {};
+}
+
 std::string remove_hooks() noexcept {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);

@@ -16,6 +16,8 @@
 #include "adapters/python/gil.hpp"
 #include "adapters/python/interpreter_threads.hpp"
 #include "adapters/python/new_threads.hpp"
+#include "adapters/python/tracing_gaps.hpp"
+#include "fastprof/platform/clock.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -24,8 +26,9 @@ namespace {
 // Owned by the thread state, which releases it when its thread ends.
 struct ThreadCalls {
   PyObject_HEAD CallStack calls;
-  PyObject* at_return;       // what call_at_return() was given; owned, or null
-  ThreadCalls* next_unused;  // in g_unused
+  const PyThreadState* state;  // the thread's; only compared
+  PyObject* at_return;         // what call_at_return() was given; owned, or null
+  ThreadCalls* next_unused;    // in g_unused
 };
 
 // Stacks that were released while a hook may still use one (StackInUse). Because they are kept, a
@@ -33,6 +36,29 @@ struct ThreadCalls {
 ThreadCalls* g_unused = nullptr;
 
 PyMethodDef* g_start_new_thread = nullptr;  // of _thread.start_new_thread
+
+bool g_tracing = false;  // between install_hooks() and remove_hooks()
+TracingGaps& g_gaps = *new TracingGaps;
+
+// Methods with which Python code ends a thread's profile function. While calls are traced, hooks
+// are in their place, so that the tracing resumes.
+struct Setter {
+  const char* module;
+  const char* type;  // null: a function of the module
+  const char* name;
+  int flags;
+  PyCFunction hook;
+  PyMethodDef* method;  // null: not found
+  PyCFunction call;     // what `method` had
+};
+
+template <size_t which>
+PyObject* hooked_setter(PyObject* self, PyObject* argument);
+
+constexpr size_t kSetprofile = 0;
+Setter g_setters[] = {
+    {"sys", nullptr, "setprofile", METH_O, &hooked_setter<kSetprofile>, nullptr, nullptr},
+    {"_lsprof", "Profiler", "disable", METH_NOARGS, &hooked_setter<1>, nullptr, nullptr}};
 
 void free_thread_calls(ThreadCalls* thread) {
   thread->calls.~CallStack();
@@ -42,8 +68,31 @@ void free_thread_calls(ThreadCalls* thread) {
   Py_DECREF(type);
 }
 
+bool has_frame(const PyThreadState* thread) noexcept {
+#if PY_VERSION_HEX >= 0x030B0000
+  return thread->cframe->current_frame != nullptr;
+#else
+  return thread->frame != nullptr;
+#endif
+}
+
+// Whether a profile object is released because its own thread, which goes on, has another one now.
+bool is_replaced(const ThreadCalls* calls) noexcept {
+  const PyThreadState* own = PyThreadState_Get();
+  return g_tracing && calls->state == own && own->c_profilefunc == nullptr && has_frame(own);
+}
+
 void dealloc_thread_calls(PyObject* object) {
   auto* thread = reinterpret_cast<ThreadCalls*>(object);
+  if (FASTPROF_UNLIKELY(is_replaced(thread))) {
+    CallStack& calls = thread->calls;
+    if (!calls.empty() && calls.innermost().key == g_setters[kSetprofile].method)
+      calls.end(g_setters[kSetprofile].method);  // its return is not observed
+    if (g_gaps.begin(thread->state, platform::monotonic_ns(), object)) {
+      Py_SET_REFCNT(object, 1);  // the gap's
+      return;
+    }
+  }
   thread->next_unused = std::exchange(g_unused, thread);
   while (g_stacks_in_use == 0 && g_unused != nullptr)
     free_thread_calls(std::exchange(g_unused, g_unused->next_unused));
@@ -113,11 +162,12 @@ std::string owner_of_hook(const PyThreadState* thread) {
 
 // Runs no Python code and allocates no Python memory, because hook_new_thread() runs inside an
 // allocator. Returns a new reference, or null.
-ThreadCalls* new_thread_calls() noexcept {
+ThreadCalls* new_thread_calls(const PyThreadState* thread) noexcept {
   auto* object = static_cast<ThreadCalls*>(std::malloc(sizeof(ThreadCalls)));
   if (object == nullptr) return nullptr;
   PyObject_Init(reinterpret_cast<PyObject*>(object), thread_calls_type());
   new (&object->calls) CallStack;
+  object->state = thread;
   object->at_return = nullptr;
   object->next_unused = nullptr;
   return object;
@@ -126,7 +176,7 @@ ThreadCalls* new_thread_calls() noexcept {
 // Hooks a thread before its first Python frame. Without the audit event of _PyEval_SetProfile,
 // which may run Python code: the tracing as a whole was audited.
 void hook_new_thread(PyThreadState* thread) {
-  ThreadCalls* calls = new_thread_calls();
+  ThreadCalls* calls = new_thread_calls(thread);
   if (calls == nullptr) return;
   thread->c_profileobj = reinterpret_cast<PyObject*>(calls);
   thread->c_profilefunc = on_event;
@@ -135,7 +185,7 @@ void hook_new_thread(PyThreadState* thread) {
 
 // Returns false, with no error set, if it could not be installed.
 bool hook_thread(PyThreadState* thread, bool with_frames) {
-  ThreadCalls* object = new_thread_calls();
+  ThreadCalls* object = new_thread_calls(thread);
   if (object == nullptr) return false;
   if (with_frames) add_frames_of(thread, object->calls);
   const int failed = _PyEval_SetProfile(thread, on_event, reinterpret_cast<PyObject*>(object));
@@ -170,6 +220,59 @@ void call_and_release(PyObject* function) noexcept {
   Py_XDECREF(result);
   Py_DECREF(function);
   PyErr_Restore(type, value, trace);
+}
+
+// ---- resumption --------------------------------------------------------------------------------
+
+// Traces the calling thread again if it has no profile function any more. since_ns: when the call
+// began that took it away.
+void resume_this_thread(int64_t since_ns) noexcept {
+  PyThreadState* own = PyThreadState_Get();
+  TracingGap* gap = g_tracing && own->c_profilefunc == nullptr ? g_gaps.open_gap(own) : nullptr;
+  if (gap == nullptr || gap->stack == nullptr) return;
+  PyObject* stack = std::exchange(gap->stack, nullptr);
+  const int failed = _PyEval_SetProfile(own, on_event, stack);
+  if (failed != 0) PyErr_Clear();  // an audit hook refused
+  Py_DECREF(stack);
+  gap = g_gaps.open_gap(own);  // an audit hook may run Python code
+  if (failed == 0 && gap != nullptr) g_gaps.end(gap, platform::monotonic_ns(), since_ns);
+}
+
+template <size_t which>
+PyObject* hooked_setter(PyObject* self, PyObject* argument) {
+  const int64_t since_ns = platform::monotonic_ns();
+  PyObject* result = g_setters[which].call(self, argument);
+  if (result != nullptr) resume_this_thread(since_ns);
+  return result;
+}
+
+PyMethodDef* find_setter(const Setter& setter) noexcept {
+  PyObject* module = PyImport_ImportModule(setter.module);
+  PyObject* owner = module;
+  if (module != nullptr && setter.type != nullptr)
+    owner = PyObject_GetAttrString(module, setter.type);
+  PyObject* found = owner == nullptr ? nullptr : PyObject_GetAttrString(owner, setter.name);
+  PyMethodDef* method = nullptr;
+  if (found != nullptr && PyCFunction_CheckExact(found))
+    method = reinterpret_cast<PyCFunctionObject*>(found)->m_ml;
+  else if (found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type))
+    method = reinterpret_cast<PyMethodDescrObject*>(found)->d_method;
+  PyErr_Clear();
+  Py_XDECREF(found);
+  if (owner != module) Py_XDECREF(owner);
+  Py_XDECREF(module);
+  return method != nullptr && method->ml_flags == setter.flags ? method : nullptr;
+}
+
+void hook_setters(bool on) noexcept {
+  for (Setter& setter : g_setters) {
+    if (setter.method == nullptr) {
+      setter.method = on ? find_setter(setter) : nullptr;
+      if (setter.method == nullptr) continue;
+      setter.call = setter.method->ml_meth;
+    }
+    setter.method->ml_meth = on ? setter.hook : setter.call;
+  }
 }
 
 // ---- events ------------------------------------------------------------------------------------
@@ -254,6 +357,8 @@ std::string install_hooks() {
     Py_XDECREF(start);
     Py_XDECREF(module);
   }
+  hook_setters(true);
+  g_tracing = true;
   bool refused = false;
   std::string others = hook_all_threads(true, refused);
   if (!refused) watch_new_threads(hook_new_thread);
@@ -273,6 +378,8 @@ bool call_at_return(PyObject* code, PyObject* function) {
 std::string remove_hooks() noexcept {
   std::string others;
   std::vector<PyObject*> waiting;  // called once no thread is looked at any more
+  g_tracing = false;
+  hook_setters(false);
   end_watch_of_new_threads();
   for_each_thread([&](PyThreadState* thread) {
     if (thread->c_profilefunc == on_event) {
@@ -283,10 +390,13 @@ std::string remove_hooks() noexcept {
       PyErr_Fetch(&type, &value, &trace);
       if (_PyEval_SetProfile(thread, nullptr, nullptr) != 0) PyErr_Clear();
       PyErr_Restore(type, value, trace);
+    } else if (TracingGap* gap = g_gaps.open_gap(thread)) {
+      if (gap->stack != nullptr) end_frames_of(thread, calls_of(gap->stack));
     } else if (thread->c_profilefunc != nullptr) {
       add_reason(others, owner_of_hook(thread), thread);
     }
   });
+  for (const TracingGap& gap : g_gaps.take()) Py_XDECREF(gap.stack);
   for (PyObject* function : waiting) call_and_release(function);
   return others;
 }
@@ -297,7 +407,14 @@ CallStack* stack_of_this_thread() noexcept {
   return traced ? &calls_of(thread->c_profileobj) : nullptr;
 }
 
+std::string tracing_gaps(int64_t since_ns) {
+  return g_gaps.text(since_ns);
+}
+
 void forget_hooks_in_child() noexcept {
+  g_tracing = false;
+  hook_setters(false);
+  for (const TracingGap& gap : g_gaps.take()) Py_XDECREF(gap.stack);
   end_watch_of_new_threads();
   g_stacks_in_use = 0;  // of threads that are not there
   PyThreadState* own = PyThreadState_Get();

@@ -108,7 +108,7 @@ class TracedCalls(Observer):
         if not others:
             return []
         return [
-            f"calls of some threads are missing from when another profiler replaced the tracing ({others}):"
+            f"calls of some threads are missing while another profiler replaced the tracing ({others}):"
             " run one profiler at a time"
         ]
 

@@ -10,6 +10,7 @@ import pstats
 import subprocess
 import sys
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -385,12 +386,13 @@ def test_another_profiler_keeps_its_place_and_is_named() -> None:
     profiler = cProfile.Profile()
     profiler.enable()
     try:
-        with pytest.warns(UserWarning, match="another profiler is active there .Profile on"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # once a process
             with fastprof.profile(python_calls=True) as prof:
                 fib(3)
     finally:
         profiler.disable()
-    assert "Profile on thread" in prof.missing["python_calls"]
+    assert "another profiler is active there (Profile on thread" in prof.missing["python_calls"]
     assert any(key[2] == "fib" for key in pstats.Stats(profiler).stats)  # type: ignore[attr-defined]
 
 
