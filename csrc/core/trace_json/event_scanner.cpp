@@ -10,6 +10,7 @@ namespace trace_json {
 using trace_rows::OtherEvent;
 using trace_rows::parse_int;
 using trace_rows::parse_us;
+using trace_rows::parse_word;
 using trace_rows::ScannedSite;
 using trace_rows::Stop;
 
@@ -21,7 +22,15 @@ bool is_string(std::string_view value) noexcept {
   return !value.empty() && value[0] == '"';
 }
 
+// Names of MemoryArg.
+constexpr const char* kMemoryArgNames[] = {
+    "Addr", "Bytes", "Total Allocated", "Total Reserved", "Device Type", "Device Id", "Allocator"};
+
 }  // namespace
+
+EventScanner::EventScanner(trace_rows::Conventions conventions) : store_(std::move(conventions)) {
+  for (size_t i = 0; i < kMemoryArgs; ++i) memory_keys_[i] = store_.key_code(kMemoryArgNames[i]);
+}
 
 Block EventScanner::scan(std::string_view data, bool after_value) {
   Block block = store_.new_block();
@@ -68,6 +77,7 @@ EventScanner::Span* EventScanner::field(std::string_view key, uint32_t& bit) {
       if (key == "ph") return found(0, event_.phase);
       if (key == "ts") return found(1, event_.start);
       if (key == "id") return found(2, event_.id);
+      if (key == "sf") event_.has_stack = true;
       break;
     case 3:
       if (key == "dur") return found(3, event_.duration);
@@ -77,6 +87,9 @@ EventScanner::Span* EventScanner::field(std::string_view key, uint32_t& bit) {
       break;
     case 4:
       if (key == "name") return found(7, event_.name);
+      break;
+    case 5:
+      if (key == "stack") event_.has_stack = true;
       break;
     default:
       break;
@@ -126,6 +139,36 @@ Read EventScanner::read_args(Cursor& cursor) {
   });
 }
 
+bool EventScanner::add_memory(Block& block, uint32_t row, ScannedSite& site) {
+  int64_t words[kMemoryWords] = {};
+  int64_t device[2] = {0, -1};  // type and index of records without them
+  std::string_view name;
+  bool has_size = false;
+  for (const Member& member : members_) {
+    size_t arg = 0;
+    while (arg < kMemoryArgs && memory_keys_[arg] != member.key) ++arg;
+    if (arg < kMemoryWords) {
+      has_size = has_size || arg == bytes;
+      if (!parse_word(member.value, words[arg])) return false;
+    } else if (arg == allocator) {
+      name = member.value;
+      if (!is_string(name) || name.find('\\') != std::string_view::npos) return false;
+    } else if (arg != kMemoryArgs) {
+      int64_t& number = device[arg - device_type];
+      if (!parse_int(member.value, number) || number != static_cast<int16_t>(number)) return false;
+    }
+  }
+  if (!has_size) return false;
+  site.state = static_cast<uint32_t>(static_cast<uint16_t>(device[0])) << 16 |
+               static_cast<uint16_t>(device[1]);
+  site.place = name.empty() ? 0 : store_.text_code(name) + 1;
+  for (const int64_t word : words) {
+    block.flow.rows.push_back(row);
+    block.flow.values.push_back(word);
+  }
+  return true;
+}
+
 // Adds the row of event_. Returns false if the caller must read the event.
 bool EventScanner::add_event(Block& block, bool& is_complete) {
   const std::string_view phase = event_.phase.text;
@@ -136,6 +179,10 @@ bool EventScanner::add_event(Block& block, bool& is_complete) {
   }
   char kind = phase[1];
   is_complete = kind == 'X' || kind == '\\';
+  if (event_.has_stack) {
+    is_complete = is_complete && store_.is_op(event_.category.text);
+    return false;
+  }
   const bool is_flow = kind == 's' || kind == 'f';
   if (kind == 'I' || kind == 'R' || kind == 'n') kind = 'i';
   if (kind != 'X' && kind != 'i' && !is_flow) return false;
@@ -151,20 +198,23 @@ bool EventScanner::add_event(Block& block, bool& is_complete) {
   if (is_flow && (event_.id.text.empty() || !parse_int(event_.id.text, flow))) return false;
   if (kind == 'X' && !event_.duration.text.empty() && !parse_us(event_.duration.text, duration))
     return false;
-  if (duration < 0) duration = 0;
+  if (duration < 0) return false;
   if (!event_.category.text.empty() && !is_string(event_.category.text)) return false;
   const bool is_op = kind == 'X' && store_.is_op(event_.category.text);
   if (event_.category.escapes && kind == 'X') return false;
   if (event_.name.escapes && (is_op || kind == 'i')) return false;
-  // The caller reads memory records, which are instants named in brackets.
-  if (kind == 'i' && event_.name.text.substr(1, 1) == "[") return false;
-  if (!store_.are_plain(members_)) return false;
+  const bool is_memory = kind == 'i' && event_.name.text == "\"[memory]\"";
+  if (kind == 'i' && event_.name.text == "\"[OutOfMemory]\"") return false;
+  if (!is_memory && !store_.are_plain(members_)) return false;
   const auto row = static_cast<uint32_t>(block.start_ns.size());
   ScannedSite site{};
   site.name = store_.text_code(event_.name.text);
   site.category = store_.text_code(event_.category.text.empty() ? "\"\"" : event_.category.text);
-  site.phase = kind;
-  if (!is_flow) {
+  site.phase = is_memory ? 'm' : kind;
+  if (is_memory) {
+    if (!add_memory(block, row, site)) return false;
+    block.args.push_back(-1);
+  } else if (!is_flow) {
     store_.add_args(block, members_, site);
   } else {
     block.args.push_back(-1);

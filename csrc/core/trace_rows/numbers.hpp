@@ -31,6 +31,21 @@ inline bool parse_int(std::string_view text, int64_t& value, size_t digits = 18)
   return true;
 }
 
+// Parses a JSON number that is an integer, as a word: negative ones as two's complement. Returns
+// false for other numbers and those outside [-1e18, 2^64).
+inline bool parse_word(std::string_view text, int64_t& value) noexcept {
+  if (parse_int(text, value)) return true;
+  if (text.size() != 19 && text.size() != 20) return false;
+  uint64_t word = 0;
+  for (const char c : text) {
+    const auto digit = static_cast<uint64_t>(c) - '0';
+    if (digit > 9 || word > (UINT64_MAX - digit) / 10) return false;
+    word = word * 10 + digit;
+  }
+  value = static_cast<int64_t>(word);
+  return true;
+}
+
 constexpr uint64_t kMostTimeNs = uint64_t{4000000000000000} * 1000;  // the sum of two fits 64 bits
 
 // parse_us() for numbers with more than three decimals, an exponent or many digits: takes the

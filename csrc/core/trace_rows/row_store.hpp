@@ -55,7 +55,7 @@ struct Block {
   Column<uint32_t> site, track;
   Column<int32_t> args;  // code of the args without states; -1: none
   std::vector<SparseColumn> sparse;
-  SparseColumn flow;  // ids of flow events
+  SparseColumn flow;  // payload words: ids of flow events, four words of each memory record
   std::vector<OtherEvent> others;
 };
 
@@ -64,10 +64,13 @@ enum class OpScope : uint8_t { user = 0, function = 1, backward = 2 };
 // Properties shared by the rows with the same site code.
 struct ScannedSite {
   uint32_t name, category;  // codes of JSON strings
-  char phase;               // 'X', 'i' (any instant), 's' or 'f'; 'B': a range that an end follows
+  char phase;  // 'X', 'i' (any instant), 's', 'f', 'm' (memory); 'B': a range that an end follows
   OpScope scope;
-  uint32_t state;      // two bits per state: 0 absent, 1 true, 2 false, 3 another value
-  uint32_t place = 0;  // the caller's number of a source location; 0: none
+  // Two bits per state: 0 absent, 1 true, 2 false, 3 another value. Memory: type and index of the
+  // device, 16 bits each.
+  uint32_t state;
+  // The caller's number of a source location; 0: none. Memory: code + 1 of the allocator's name.
+  uint32_t place = 0;
 };
 
 // A member of an event's args: code of the name, and the value as JSON.

@@ -22,6 +22,7 @@ from fastprof.importers.chrome_args import (
 )
 from fastprof.importers.chrome_ids import PROFILER_PIDS, Id, id_of
 from fastprof.importers.chrome_pairs import OpenRanges
+from fastprof.importers.chrome_stacks import EventStacks
 from fastprof.importers.decimal_times import ns_of_decimal, ns_of_double
 from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
 from fastprof.importers.table_builder import FINISHED, TableBuilder
@@ -62,6 +63,7 @@ class ChromeEvents:
         self.devices = DeviceRows()
         self.scopes = ScopeRule()
         self.open = OpenRanges()
+        self.stacks = EventStacks(self.rows)
         self.skipped: dict[str, int] = {}
         self.processes: dict[Id, str] = {}
         self.text_ids: dict[
@@ -77,7 +79,7 @@ class ChromeEvents:
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory used so far, in bytes."""
-        entries = len(self._sites) + self.open.size + len(self._flow_ids)
+        entries = len(self._sites) + self.open.size + len(self.stacks) + len(self._flow_ids)
         return (
             self.rows.estimate_bytes()
             + self.devices.estimate_bytes()
@@ -126,6 +128,7 @@ class ChromeEvents:
             key = self._pair_key(_BEGINS[phase], event)
             self.open.begin(key, row, str(event.get("name", "")), str(event.get("cat", "")))
             put_args(self.rows, row, args)
+            self.stacks.put(row, event)
         elif phase in _ENDS:
             self._end(_ENDS[phase], event, args)
         else:
@@ -151,8 +154,9 @@ class ChromeEvents:
                 f"event without {name}" if name not in event else f"{name} that is not a number",
                 f"expected a number of microseconds as {name}, found {str(value)[:40]!r}",
             )
-        if name == "dur":
-            ns = max(ns, 0)
+        if name == "dur" and ns < 0:
+            self._skip("negative dur, read as 0")
+            ns = 0
         if not -_TIME_LIMIT <= after_ns + ns < _TIME_LIMIT:
             raise MalformedEventError(f"{name} that exceeds 64 bits", "a time exceeds 64 bits")
         return after_ns + ns
@@ -207,6 +211,7 @@ class ChromeEvents:
             number, stream = as_int(args.get("device")), as_int(args.get("stream")) or 0
             index = NO_DEVICE if number is None else number & 0x7FFFFFFF
             self.devices.add_devices([row], [int(device)], [index], [stream])
+        self.stacks.put(row, event)
         if not args:
             return
         put_args(self.rows, row, args)
@@ -220,6 +225,7 @@ class ChromeEvents:
         if name not in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME) or "Bytes" not in args:
             row = self._add_row(event, int(EventKind.MARK))
             put_args(self.rows, row, args)
+            self.stacks.put(row, event)
             return
         kind = int(EventKind.MEMORY if name == MEMORY_EVENT_NAME else EventKind.OUT_OF_MEMORY)
         start = self._time_ns(event, "ts")

@@ -231,6 +231,9 @@ class _Reader:
         last = max(rows.end, default=0)
         for row in events.open.rows():
             rows.end[row] = max(last, rows.start[row])
+        check = lambda: self.budget.check(self._estimate_bytes())  # noqa: E731
+        for what, count in events.stacks.finish(self.top, check).items():
+            events.skipped[what] = count
         base = self.top.get("baseTimeNanoseconds", 0)
         base = base if type(base) is int and 0 <= base < 1 << 62 else 0
         own = self.top.get("fastprof")

@@ -46,6 +46,7 @@ _TEXT_PLACES = 100  # place of the first column of texts, after all columns of n
 _COUNTERS = {"C": int(ArgType.INT64), "D": int(ArgType.FLOAT64)}
 _KINDS = {
     "i": EventKind.MARK,
+    "m": EventKind.MEMORY,
     "s": EventKind.FLOW_BEGIN,
     "f": EventKind.FLOW_END,
     "C": EventKind.COUNTER,
@@ -164,7 +165,8 @@ class EventColumns:
         payload = np.full(size, NO_PAYLOAD, np.uint32)
         flow_rows, ids = _part(block.flow, begin, end)
         if len(ids):
-            payload[flow_rows] = np.arange(len(ids)) + len(self._rows.words)
+            first_words = np.flatnonzero(np.diff(flow_rows, prepend=-1))
+            payload[flow_rows[first_words]] = first_words + len(self._rows.words)
             self._rows.words.frombytes(ids.tobytes())
         self._rows.extend(
             block.start_ns[begin:end],
@@ -250,6 +252,8 @@ class EventColumns:
     def _extend_sites(self, count: int) -> None:
         for code in range(len(self._site), count):
             name_code, category_code, phase, scope, state, place = self.store.site(code)
+            is_memory, bits = phase == "m", state
+            state = 0 if is_memory else state
             name = json.loads(self.store.text(name_code))
             category = json.loads(self.store.text(category_code))
             states = {
@@ -264,7 +268,11 @@ class EventColumns:
             more: dict[str, Any] = {}
             if phase in _COUNTERS:
                 more = {"arg_names": ("value",), "arg_types": (_COUNTERS[phase],)}
-            if place:
+            if is_memory:
+                more = {"device_type": _int16(bits >> 16), "device_index": _int16(bits)}
+                if place:
+                    more["function"] = json.loads(self.store.text(place - 1))
+            elif place:
                 more["file"], more["function"], line = list(self.places)[place]
                 more["line"] = line & 0xFFFFFFFF
             device = DEVICE_CATEGORIES.get(category) if phase == "X" else None
@@ -280,6 +288,11 @@ class EventColumns:
         for code in range(len(self._track), count):
             key = self.store.track(code)
             self._track.append(self._rows.track_of(key, *key))
+
+
+def _int16(bits: int) -> int:
+    """Return the low 16 bits as a signed number."""
+    return ((bits & 0xFFFF) ^ 0x8000) - 0x8000
 
 
 class BlockColumns:

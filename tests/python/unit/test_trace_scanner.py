@@ -25,14 +25,17 @@ from fastprof.importers import json_stream
 INPUTS = int(os.environ.get("FASTPROF_FUZZ_INPUTS", "1500"))  # of the fuzz test
 NUMBERS = ["0", "-0", "1", "-3", "7.5", "1e3", "1E-2", "0.0005", "1.0015", "2.0025", "-0.0015",
            "1699853000000000.123", "9007199254740.993", "8796093022207.999", "123456789012345",
-           "1234567890123456", "4e15", "1e400", "NaN", "-Infinity", "Infinity"]  # fmt: skip
+           "1234567890123456", "18446744073709551615", "18446744073709551616",
+           "-9223372036854775808", "4e15", "1e400", "NaN", "-Infinity", "Infinity"]  # fmt: skip
 TEXTS = ['"a"', '""', '"\\u0041"', '"\\ud800"', '"\u00e9\U0001f600"', '"[memory]"', '"x\\n"', '"12"', '"cpu_op"',
          '"autograd::engine::evaluate_function: a"', '"0x10"', '"Spans"', '"X"', '"i"']  # fmt: skip
 OTHERS = ["true", "false", "null", "[]", "{}", "[[1,2],[]]", '["a", "b"]', '{"a":[1]}', "[ 1 ]"]
-KEYS = ["ph", "ts", "dur", "pid", "tid", "name", "cat", "id", "args", "bp", "\\u0070h", "x"]
+KEYS = ["ph", "ts", "dur", "pid", "tid", "name", "cat", "id", "args", "bp", "\\u0070h", "x", "sf",
+        "stack"]  # fmt: skip
 ARGS = ["External id", "device", "stream", "Sequence number", "Fwd thread id", "Node id",
         "Record function id", "Python id", "Input Dims", "Input type", "Concrete Inputs", "Call stack",
         "Overload name", "Module Hierarchy", "finished", "is_async", "End thread", "clamped", "Bytes",
+        "Addr", "Total Allocated", "Total Reserved", "Device Type", "Device Id", "Allocator",
         "odd", "\\u0041", "name"]  # fmt: skip
 
 
@@ -42,13 +45,19 @@ def random_value(rng: random.Random) -> str:
 
 def random_event(rng: random.Random) -> str:
     args = {key: random_value(rng) for key in rng.sample(ARGS, rng.randrange(6))}
+    if rng.random() < 0.1:  # a memory record
+        args |= {"Bytes": rng.choice(["64", "-64", random_value(rng)]), "Addr": rng.choice(NUMBERS)}
+        args |= {
+            "Device Type": rng.choice(["0", "1", "70000"]),
+            "Device Id": rng.choice(["0", "-1"]),
+        }
     for key in ("External id", "stream", "device"):
         if key in args and rng.random() < 0.8:
             args[key] = str(rng.randrange(4))
     members = {
         "ph": f'"{rng.choice("XXXXXXXXinCsfBEbeM")}"',
         "cat": rng.choice(['"cpu_op"', '"kernel"', '"user_annotation"', '"cuda_runtime"', '"ac2g"']),
-        "name": rng.choice(['"a"', '"b"', '"mm"', rng.choice(TEXTS)]),
+        "name": '"[memory]"' if "Addr" in args else rng.choice(['"a"', '"b"', '"mm"', rng.choice(TEXTS)]),
         "pid": str(rng.randrange(2)),
         "tid": str(rng.randrange(3)),
         "ts": rng.choice([f"{rng.random() * 1e6:.3f}", str(rng.randrange(10**9))]),

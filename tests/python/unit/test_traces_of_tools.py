@@ -251,3 +251,63 @@ def test_what_is_wrong_with_a_trace_is_said_first(
         assert [line for line in first if line.startswith("problem: ")] == found * bool(problem)
     assert main(["doctor", "--as-json", str(trace)]) == bool(problem)
     assert json.loads(capsys.readouterr().out)["problems"] == [problem] * bool(problem)
+
+
+def test_stacks_of_events_are_read(trace: Path) -> None:
+    def event(**more: Any) -> dict[str, Any]:
+        return {"ph": "X", "name": "r", "pid": 5, "tid": 1, "ts": 1000, "dur": 9, **more}
+
+    frames = {
+        "1": {"name": "main"},
+        "2": {"name": "f", "parent": 1},
+        "3": {"name": "a", "parent": 3},
+    }
+    write(
+        trace,
+        event(sf=2),
+        event(stack=["leaf", "root"], ph="i"),
+        event(sf="9"),
+        event(sf=3),
+        event(),
+        stackFrames=frames,
+        samples=[{"cpu": 0, "tid": 1, "ts": 1000.0, "name": "cycles:HG", "sf": 2, "weight": 1}],
+    )
+    table = fastprof.load(trace)
+    stacks = [table.coded["stack"][row] for row in range(len(table))]
+    assert stacks[:3] == [["f", "main"], ["leaf", "root"], None] and stacks[4] is None
+    assert set(stacks[3]) == {"a"} and len(stacks[3]) == 1000  # its own parent
+    assert table.metadata["skipped_events"] == {
+        "stack (sf) that stackFrames lacks": 1,
+        "sample of a stack (samples)": 1,
+    }
+
+
+def test_memory_records_are_read_with_all_their_words(trace: Path) -> None:
+    args = {"Bytes": -64, "Addr": 2**64 - 1, "Total Allocated": 5, "Device Type": 1, "Device Id": 3}
+    record = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "s": "t"}
+    arrow = {"ph": "s", "name": "k", "id": 7, "pid": 1, "tid": 1, "ts": 1}
+    write(
+        trace,
+        {**record, "args": args},
+        arrow,
+        {**record, "args": {"Bytes": 8, "Allocator": "pool"}},
+        {**record, "args": {"Bytes": "9", "Total Reserved": 1.5}},  # as the format does not say
+        {**record, "args": {}},
+    )
+    table = fastprof.load(trace)
+    kinds = [fastprof.EventKind(kind).name for kind in table.column("kind").tolist()]
+    assert kinds == ["MEMORY", "FLOW_BEGIN", "MEMORY", "MEMORY", "MARK"]
+    assert table.payload_words is not None
+    words = table.payload_words.view("int64")
+    first = table.column("payload")[:4].tolist()
+    assert [words[at : at + 4].tolist() for at in (first[0], first[2], first[3])] == [
+        [-1, -64, 5, 0],
+        [0, 8, 0, 0],
+        [0, 9, 0, 0],
+    ]
+    assert words[first[1]] == 7
+    sites = [table.sites[site] for site in table.column("site").tolist()]
+    assert [(s.device_type, s.device_index, s.function) for s in sites[:3:2]] == [
+        (1, 3, ""),
+        (0, -1, "pool"),
+    ]
