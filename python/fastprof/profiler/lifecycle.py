@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from fastprof._core import record_function
-from fastprof.base import errors
+from fastprof.base import errors, switch_interval
 from fastprof.compat.execution_trace import check_observer_may_start
 from fastprof.profiler.open_profiles import closed, opened
 from fastprof.profiler.options import Options, outside_level
@@ -114,11 +114,14 @@ class ProfileLife:
             if not self.enabled:
                 return
             opened(self)
+            switch_interval.shorten(self)
             self._carry_out(ProfilerAction.NONE, self.current_action)
             self._open_step()
         except BaseException:
             self._abandon()
             raise
+        finally:
+            switch_interval.restore(self)
 
     def _abandon(self) -> None:
         self._close_step()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from fastprof import _core
 from fastprof.adapters.torch import ops as torch_ops
+from fastprof.base import switch_interval
 from fastprof.profiler import gc_events
 from fastprof.record import thread_starts
 
@@ -61,6 +62,7 @@ def _stop_open_profiles() -> None:
 
 def _in_child() -> None:
     _open.clear()
+    switch_interval.after_fork_in_child()
     torch_ops.after_fork_in_child()
     gc_events.after_fork_in_child()
     thread_starts.after_fork_in_child()
