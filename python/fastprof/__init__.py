@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.importers import load as load
     from fastprof.importers.databases import load_nsys as load_nsys
     from fastprof.model.instants import InstantEvent as InstantEvent
+    from fastprof.model.merge import merge_tables as merge_tables
     from fastprof.model.sites import Site as Site
     from fastprof.model.sites import SiteTable as SiteTable
     from fastprof.model.sites import Track as Track
@@ -156,6 +157,7 @@ _LAZY: dict[str, str] = {
     "FlopEstimate": "fastprof.analysis.flops",
     "estimate_flops": "fastprof.analysis.flops",
     "attribute_memory": "fastprof.analysis.memory_attribution",
+    "merge_tables": "fastprof.model.merge",
     "LegacyRecord": "fastprof.compat.records",
     "parse_records": "fastprof.compat.records",
     "Site": "fastprof.model.sites",

@@ -10,7 +10,8 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.merge import load_traces
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.program_call import ProgramCall
@@ -54,6 +55,9 @@ def add_parser(commands: Subparsers) -> None:
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="the trace to read; - is standard input"
+    )
+    parser.add_argument(
+        "more", metavar="MORE", nargs="*", help="traces of other processes, for one timeline of all"
     )
     parser.add_argument(
         "--live", action="store_true", help="run a program and explain it when it ends"
@@ -101,7 +105,7 @@ def explain_command(options: argparse.Namespace) -> int:
             f"{', '.join(given)}: of a recording, and {options.file} is one already. Leave it out, or record with"
             " --live before a program."
         )
-    table = load_trace(options.file, options)
+    table = load_traces([options.file, *options.more], options)
     text = _text(table, options)
     if not options.as_json and (problems := trace_problems(table)):
         text = "\n".join([*(f"problem: {problem}" for problem in problems), text])

@@ -18,7 +18,7 @@ from fastprof.cli.program_call import ProgramCall, find_program
 __all__ = ["main"]
 
 # Modules of the subcommands, in the order of the help text.
-COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "config", "doctor")
+COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "merge", "config", "doctor")
 USAGE_ERROR = 2
 
 _EXAMPLES = """\
@@ -31,6 +31,8 @@ examples:
   fastprof recover records                print what a killed process had recorded
   fastprof diff before.json after.json    compare two traces by name: what became slower
   fastprof convert a.json a.fastprof      convert a trace to another format
+  fastprof merge r0.json r1.json -o all.json
+                                          put the traces of several processes on one timeline
   fastprof config --includes              print what builds of C++ programs need
   fastprof doctor                         list the features available here, with reasons for the rest
   fastprof doctor train.trace.json        say what is wrong with the times and links of a trace

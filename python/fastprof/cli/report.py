@@ -13,13 +13,13 @@ from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.calls_text import notes_on_calls, shown_calls
 from fastprof.cli.html import add_html_options, html_path, write_report
+from fastprof.cli.merge import load_traces, merge_lines
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
     add_table_options,
     check_table_options,
     command_parser,
-    load_trace,
     table_text,
 )
 from fastprof.cli.outcome import check_output
@@ -50,6 +50,7 @@ examples:
   fastprof report train.trace.json --html --open
   fastprof report --tree --depth 4 --min-percent 2 torch_trace.json.gz
   fastprof report --flame --pager train.fastprof
+  fastprof report rank0.json rank1.json --html all.html
 """
 
 
@@ -57,6 +58,9 @@ def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "report", "print the table of a trace", _EPILOG)
     parser.add_argument("file", metavar="FILE", nargs="?", help="the trace to read")
+    parser.add_argument(
+        "more", metavar="MORE", nargs="*", help="traces of other processes, for one timeline of all"
+    )
     add_report_options(parser)
     add_reading_options(parser)
     parser.set_defaults(command=report)
@@ -66,13 +70,18 @@ def report(options: argparse.Namespace) -> int:
     """Print the report; return the exit code."""
     _take_file(options)
     check_report_options(options)
-    table = load_trace(options.file, options)
+    files = [options.file, *options.more]
+    table = load_traces(files, options)
     kind = table.metadata.get("format", "fastprof")
-    if options.file == "-":
+    notes = trace_notes(table)
+    if options.more:
+        print(f"{', '.join(files)} ({kind})")
+        notes = [*notes, *merge_lines(table)]
+    elif options.file == "-":
         print(f"standard input ({kind})")
     else:
         print(f"{options.file} ({kind}, {counted(os.path.getsize(options.file), 'byte')})")
-    report_table(table, options, trace_notes(table))
+    report_table(table, options, notes)
     return 0
 
 

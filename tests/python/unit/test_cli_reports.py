@@ -56,7 +56,7 @@ def test_a_report_as_tree_and_flame_graph(tmp_path: Path, capsys: Capsys) -> Non
         (("--min-percent", "100.1"), "invalid --min-percent 100.1. Use 0 to 100."),
         (("--nothing",), "unknown option --nothing"),
         (("--dept=1",), "unknown option --dept=1; did you mean --depth?"),
-        (("more",), "unexpected argument 'more'"),
+        (("more",), "cannot read more"),
     ],
 )
 def test_wrong_options_of_reports(
