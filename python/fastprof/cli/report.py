@@ -91,6 +91,12 @@ def trace_notes(table: Any) -> list[str]:
 
     unread = unread_text(table.metadata)
     problems = [f"problem: {text}" for text in trace_problems(table)]
+    samples = table.metadata.get("stack_samples")
+    if type(samples) is int:
+        note = (
+            "times are estimates, and calls are runs of samples in which a function is on the stack"
+        )
+        problems.append(f"{counted(samples, 'sample')}: {note}")
     return [*problems, f"not read: {unread}"] if unread else problems
 
 

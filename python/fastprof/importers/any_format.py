@@ -14,13 +14,34 @@ from fastprof.formats.sqlite import SQLITE_MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
+from fastprof.importers.sampled import SAMPLED_FORMATS, read_sampled, sampled_format
 from fastprof.importers.source import DEFAULT_MAX_BYTES, Source
 from fastprof.model.table import EventTable
 
 __all__ = ["load", "trace_format"]
 
-FORMATS = ("native", "chrome", "perfetto", "sqlite")
+FORMATS = ("native", "chrome", "perfetto", "sqlite", *SAMPLED_FORMATS)
 
+# What files that cannot be read are, by their first bytes.
+_OTHERS = tuple(
+    (re.compile(pattern, re.DOTALL), what)
+    for pattern, what in (
+        (rb".{0,2000}<title>[^<]*fastprof", "fastprof's HTML report: open it in a browser"),
+        (rb"\s*<!DOCTYPE html|\s*<html", "a page of HTML, not a trace: open it in a browser"),
+        (
+            rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg",
+            "a picture (SVG), not a trace: open it in a browser",
+        ),
+        (rb"PK\x03\x04", "a zip archive: unpack it, and load the traces in it"),
+        (rb"PERFILE2", "perf's data: load what `perf script | stackcollapse-perf.pl` prints"),
+        (
+            rb"[\xfb{][\xa9\xe9()]",
+            "statistics of cProfile, which have no times: print them with `python -m pstats`",
+        ),
+        (rb"memray", "memray's file: convert it with `memray transform` or `memray flamegraph`"),
+        (rb"\x7fELF", "a program or library, not a trace"),
+    )
+)
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -35,8 +56,9 @@ def load(
 ) -> EventTable:
     """Read a trace file of any known format, which is detected from the content; each may be gzipped.
 
-    Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, and SQLite databases of nvprof and of Nsight
-    Systems (load_nsys()).
+    Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
+    Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text.
+    Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.
     max_bytes: limit of the file's size (16 GB). max_decompressed_bytes: limit of the bytes read from
@@ -70,6 +92,8 @@ def load(
 
 def _read(source: Source, mmap: bool, salvage: bool) -> EventTable:
     kind = trace_format(source)
+    if kind in SAMPLED_FORMATS:
+        return read_sampled(source, kind)
     if kind == "native":
         from fastprof.importers.native_file import read_native_file
 
@@ -99,6 +123,9 @@ def trace_format(source: Source) -> str:
         return "native"
     if head.startswith(SQLITE_MAGIC):
         return "sqlite"
+    sampled = sampled_format(head)
+    if sampled is not None:
+        return sampled
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     # A first packet of 91 or 123 bytes begins like JSON after a newline, but JSON has no control characters.
     is_packet = head[:1] == b"\x0a" and _CONTROL.search(head) is not None
@@ -113,7 +140,11 @@ def trace_format(source: Source) -> str:
         )
     if not head:
         raise errors.FormatError(f"{source.path}: the file is empty")
+    for pattern, what in _OTHERS:
+        if pattern.match(head):
+            raise errors.FormatError(f"{source.path}: {what}")
     raise errors.FormatError(
         f"{source.path}: offset 0: unrecognised file format. Known formats are Chrome/Kineto JSON, "
-        "Perfetto, SQLite of nvprof and Nsight Systems, and fastprof's own."
+        "Perfetto, SQLite of nvprof and Nsight Systems, .cpuprofile, speedscope, Firefox's profiler, pprof, "
+        "collapsed stacks, and fastprof's own."
     )

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of other tools that contain sampled call stacks: each frame becomes a row while it stays on the stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fastprof.importers.source import Source
+from fastprof.model.table import EventTable
+
+__all__ = ["SAMPLED_FORMATS", "read_sampled", "sampled_format"]
+
+SAMPLED_FORMATS = ("cpuprofile", "speedscope", "gecko", "collapsed", "pprof")
+
+# Writers put these members first; a Chrome trace has none of them before its events.
+_CPUPROFILE = re.compile(
+    rb'\s*\{\s*"(?:nodes|startTime|endTime|samples|timeDeltas|head|title|typeId|uid)"\s*:'
+)
+_SPEEDSCOPE = re.compile(rb'speedscope\.app/file-format-schema|\{\s*"shared"\s*:\s*\{\s*"frames"')
+_GECKO = re.compile(rb'"(?:stackwalk|preprocessedProfileVersion|gecko_profile_version)"\s*:')
+# A first field that is a ValueType of two indexes into the table of texts.
+_PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
+_COLLAPSED = re.compile(
+    rb"(?:#[^\n]*\n|\s*\n)*[^\s\x00-\x1f][^\n\x00-\x08]* \d+(?:\.\d+)?[ \t]*\r?\n"
+)
+
+
+def sampled_format(head: bytes) -> str | None:
+    """Return which of SAMPLED_FORMATS a file's first bytes (4,096 or all) are; None for others."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] == b"{":
+        if b'"traceEvents"' in head:
+            return None
+        for name, pattern in (("speedscope", _SPEEDSCOPE), ("gecko", _GECKO)):
+            if pattern.search(text):
+                return name
+        return "cpuprofile" if _CPUPROFILE.match(text) else None
+    if _PPROF.match(head):
+        return "pprof"
+    if text[:1] not in (b"[", b"<") and _COLLAPSED.match(
+        text if text.endswith(b"\n") else text + b"\n"
+    ):
+        return "collapsed"
+    return None
+
+
+def read_sampled(source: Source, kind: str) -> EventTable:
+    """Read a profile of one of SAMPLED_FORMATS.
+
+    metadata["stack_samples"] is the number of samples, metadata["format"] the kind. The times of rows are the sampler's
+    estimates; the number of rows is not one of calls: a function that returns and is called again between two samples
+    has one row. Raises errors.FormatError for a malformed file.
+    """
+    from fastprof.importers.sampled import collapsed, gecko, json_profiles, pprof
+
+    readers: dict[str, Callable[[Source], EventTable]] = {
+        "cpuprofile": json_profiles.read_cpuprofile,
+        "speedscope": json_profiles.read_speedscope,
+        "gecko": gecko.read_gecko,
+        "collapsed": collapsed.read_collapsed,
+        "pprof": pprof.read_pprof,
+    }
+    return readers[kind](source)

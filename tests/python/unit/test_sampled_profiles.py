@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled profiles of other tools: hand-written files with the rows that they must give, and damaged ones."""
+
+from __future__ import annotations
+
+import cProfile
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto_encoder import field
+
+import fastprof
+from fastprof import record_function
+
+Row = tuple[str, int, int, str]  # name, begin and end in ns from the first row, thread
+
+# main calls f (twice, with idle time between) and f calls g.
+ROWS: list[Row] = [
+    ("main (m.js:1)", 0, 5000, "t"),
+    ("f (m.js:11)", 1000, 4000, "t"),
+    ("g", 2000, 3000, "t"),
+    ("main (m.js:1)", 7000, 9000, "t"),
+    ("f (m.js:11)", 7000, 9000, "t"),
+]
+
+CPUPROFILE = {
+    "nodes": [
+        {"id": 1, "callFrame": {"functionName": "(root)", "lineNumber": -1}, "children": [2, 5]},
+        {"id": 2, "callFrame": {"functionName": "main", "url": "file:///a/m.js", "lineNumber": 0}, "children": [3]},
+        {"id": 3, "callFrame": {"functionName": "f", "url": "/a/m.js", "lineNumber": 10}, "children": [4]},
+        {"id": 4, "callFrame": {"functionName": "g"}},
+        {"id": 5, "callFrame": {"functionName": "(idle)"}},
+    ],
+    "startTime": 1_000_000, "endTime": 1_000_009,
+    "samples": [2, 3, 4, 3, 2, 5, 3], "timeDeltas": [0, 1, 1, 1, 1, 1, 2],
+}  # fmt: skip
+
+_FRAMES = [
+    {"name": "main", "file": "/a/m.js", "line": 1},
+    {"name": "f", "file": "/a/m.js", "line": 11},
+    {"name": "g"},
+]
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+SAMPLED = {
+    "$schema": _SCHEMA,
+    "shared": {"frames": _FRAMES},
+    "profiles": [
+        {"type": "sampled", "name": "t", "unit": "microseconds", "startValue": 0, "endValue": 9,
+         "samples": [[0], [0, 1], [0, 1, 2], [0, 1], [0], [], [0, 1]], "weights": [1, 1, 1, 1, 1, 2, 2]}
+    ],
+}  # fmt: skip
+_OPEN_CLOSE = "O0@0 O1@1 O2@2 C2@3 C1@4 C0@5 O0@7 O1@7 C1@9 C0@9"
+EVENTED = {
+    "$schema": _SCHEMA,
+    "shared": {"frames": _FRAMES},
+    "profiles": [
+        {"type": "evented", "name": "t", "unit": "microseconds", "startValue": 0, "endValue": 9,
+         "events": [{"type": e[0], "frame": int(e[1]), "at": int(e[3])} for e in _OPEN_CLOSE.split()]}
+    ],
+}  # fmt: skip
+
+# Stacks: 0 main, 1 main;f, 2 main;f;g.
+_STACKS = [0, 1, 2, 1, 0, None, 1]
+_TIMES_MS = [0, 0.001, 0.002, 0.003, 0.004, 0.005, 0.007]
+GECKO = {
+    "meta": {"version": 24, "stackwalk": 1, "interval": 0.002},
+    "threads": [{
+        "name": "t", "pid": "7", "tid": 8,
+        "samples": {"schema": {"stack": 0, "time": 1}, "data": [list(s) for s in zip(_STACKS, _TIMES_MS, strict=True)]},
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": [[None, 0], [0, 1], [1, 2]]},
+        "frameTable": {"schema": {"location": 0}, "data": [[0], [1], [2]]},
+        "stringTable": ["main (/a/m.js:1:5)", "f (/a/m.js:11)", "g"],
+    }],
+}  # fmt: skip
+PROCESSED = {
+    "meta": {"preprocessedProfileVersion": 50, "interval": 0.002},
+    "threads": [{
+        "name": "t", "pid": "7", "tid": 8,
+        "samples": {"stack": _STACKS, "time": _TIMES_MS, "length": 7},
+        "stackTable": {"prefix": [None, 0, 1], "frame": [0, 1, 2]},
+        "frameTable": {"func": [0, 1, 2], "line": [1, 11, None]},
+        "funcTable": {"name": [0, 1, 2], "fileName": [3, 3, None]},
+        "stringArray": ["main", "f", "g", "/a/m.js"],
+    }],
+}  # fmt: skip
+
+# Without times: callees one after the other.
+SUMS: list[Row] = [
+    ("main (m.py:1)", 0, 10_000, "t"),
+    ("f (m.py:11)", 0, 6_000, "t"),
+    ("g", 0, 4_000, "t"),
+    ("h", 6_000, 7_000, "t"),
+]
+
+
+def pprof() -> bytes:
+    texts = [
+        "",
+        "cpu",
+        "nanoseconds",
+        "main",
+        "f",
+        "g",
+        "h",
+        "/a/m.py",
+        "samples",
+        "count",
+        "thread",
+        "t",
+    ]
+    data = b"".join(
+        field(1, field(1, texts.index(kind)) + field(2, texts.index(unit)))
+        for kind, unit in (("samples", "count"), ("cpu", "nanoseconds"))
+    )
+    label = field(3, field(1, texts.index("thread")) + field(2, texts.index("t")))
+    for stack, weight in (([1], 3000), ([2, 1], 2000), ([3, 2, 1], 4000), ([4, 1], 1000)):
+        places = b"".join(field(1, each) for each in stack)
+        data += field(2, places + field(2, 1) + field(2, weight) + label)
+    for number, (name, line) in enumerate((("main", 1), ("f", 11), ("g", 0), ("h", 0)), 1):
+        file = texts.index("/a/m.py") if line else 0
+        data += field(4, field(1, number) + field(4, field(1, number) + field(2, line)))
+        data += field(5, field(1, number) + field(2, texts.index(name)) + field(4, file))
+    return data + b"".join(field(6, text.encode()) for text in texts)
+
+
+COLLAPSED = "main (/a/m.py:1) 3000\nmain (/a/m.py:1);f (/a/m.py:11) 2000\n\
+main (/a/m.py:1);f (/a/m.py:11);g 4000\nmain (/a/m.py:1);h 1000"
+AUSTIN = (
+    "# austin: 3.6.0\n# mode: wall\n\nP7;T0:8;/a/m.py:main:1 3\nP7;T0:8;/a/m.py:main:1;/a/m.py:f:11 2\n\
+P7;T0:8;/a/m.py:main:1;/a/m.py:f:11;g 4\nP7;T0:8;/a/m.py:main:1;h 1\n"
+)
+
+
+def rows(path: Path) -> list[Row]:
+    table = fastprof.load(path)
+    first = int(table.start_ns.min())
+    names = [track.name or "t" for track in table.tracks]
+    return [
+        (table.name(i), int(table.start_ns[i]) - first, int(table.end_ns[i]) - first, names[table.column("track")[i]])
+        for i in range(len(table))
+    ]  # fmt: skip
+
+
+def write(path: Path, content: Any) -> Path:
+    if isinstance(content, dict):
+        content = json.dumps(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+FILES = {
+    "cpuprofile": (CPUPROFILE, ROWS), "sampled": (SAMPLED, ROWS), "evented": (EVENTED, ROWS), "gecko": (GECKO, ROWS),
+    "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
+    "collapsed": (COLLAPSED, SUMS), "austin": (AUSTIN, SUMS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
+    content, expected = FILES[name]
+    path = write(tmp_path / "profile", content)
+    found = rows(path)
+    if name == "cpuprofile":
+        found = [(text, begin, end, "t") for text, begin, end, _ in found]
+    assert found == expected
+
+
+@pytest.mark.parametrize("suffix", ["speedscope.json", "folded"])
+def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
+    with fastprof.profile() as profile:
+        for _ in range(3):
+            with record_function("outer"):
+                with record_function("first"):
+                    pass
+                with record_function("second"):
+                    pass
+    profile.export(tmp_path / f"own.{suffix}")
+    own = {a.key: a.self_cpu_time_total for a in profile.key_averages()}
+    again = fastprof.load(tmp_path / f"own.{suffix}").key_averages()
+    found = {a.key: pytest.approx(a.self_cpu_time_total, abs=0.01) for a in again}
+    found.pop("MainThread", None)  # collapsed stacks begin with the thread
+    assert found == own
+
+
+@pytest.mark.parametrize("command", [["report"], ["report", "--flame"], ["explain"], ["doctor"]])
+def test_commands_take_them(command: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "node.cpuprofile", CPUPROFILE)
+    done = subprocess.run(
+        [sys.executable, "-m", "fastprof", *command, str(path)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert ("7 samples: times are estimates" in done.stdout) == (command[0] == "report")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_profiles_are_refused_or_read(name: str, tmp_path: Path) -> None:
+    """Bytes cut, repeated or changed: never another error than FormatError."""
+    chance = random.Random(name)
+    content = write(tmp_path / "whole", FILES[name][0]).read_bytes()
+    refused = 0
+    for _ in range(300):
+        at, size = chance.randrange(len(content)), chance.randrange(1, 20)
+        middle = chance.choice(
+            [b"", content[at : at + size] * 2, chance.randbytes(size), b"-1", b"null"]
+        )
+        path = write(tmp_path / "damaged", content[:at] + middle + content[at + size :])
+        try:
+            fastprof.load(path).key_averages()
+        except fastprof.errors.FormatError:
+            refused += 1
+    assert refused
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    statistics = cProfile.Profile()
+    statistics.runcall(len, "")
+    statistics.dump_stats(tmp_path / "cprofile")
+    with fastprof.profile() as profile:
+        pass
+    profile.export_html(tmp_path / "report.html")
+    write(tmp_path / "archive", b"PK\x03\x04" + bytes(40))
+    write(tmp_path / "picture", "<svg xmlns='http://www.w3.org/2000/svg'/>")
+    expected = {
+        "cprofile": "python -m pstats", "report.html": "fastprof's HTML report", "archive": "unpack", "picture": "SVG",
+    }  # fmt: skip
+    for name, text in expected.items():
+        with pytest.raises(fastprof.errors.FormatError, match=text):
+            fastprof.load(tmp_path / name)
