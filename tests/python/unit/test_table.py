@@ -98,7 +98,7 @@ def test_an_integer_index_and_iteration_say_what_to_do() -> None:
     table = small_table()
     with pytest.raises(TypeError, match="slice"):
         table[0]  # type: ignore[index]
-    with pytest.raises(TypeError, match="events()"):
+    with pytest.raises(TypeError, match=r"events\(\)"):
         iter(table)
 
 

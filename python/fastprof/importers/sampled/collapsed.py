@@ -62,7 +62,7 @@ def read_collapsed(source: Source) -> EventTable:
                 rows.samples += 1
         for (pid, tid), (tree, weights) in trees.items():
             rows.add_weights(rows.track("", pid, tid), tree, weights)
-        return rows.finish(**({"skipped_events": dict(left_out)} if left_out else {}))
+        return rows.finish(skipped_events=dict(left_out))
 
 
 def _lines(source: Source) -> Iterator[str]:
