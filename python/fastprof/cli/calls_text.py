@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.screen import Screen
-from fastprof.model.imports import Imports, own_code
-from fastprof.model.table import EventTable
-from fastprof.model.thread_waits import ThreadWaits
+
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
 
 __all__ = ["add_call_options", "calls_lines", "notes_on_calls", "shown_calls"]
 
@@ -35,6 +35,8 @@ def add_call_options(group: Any) -> None:
 
 def shown_calls(table: EventTable, options: argparse.Namespace) -> EventTable:
     """Return the table with the rows that the options of add_call_options() select."""
+    from fastprof.model.imports import Imports, own_code
+
     if options.my_code:
         return own_code(table)
     return table if options.imports else Imports(table).folded()
@@ -59,6 +61,9 @@ def calls_lines(table: EventTable, options: argparse.Namespace, screen: Screen) 
 
 def notes_on_calls(table: EventTable) -> list[str]:
     """Return lines on imports, waits, and calls that were counted instead of recorded; [] for none of them."""
+    from fastprof.model.imports import Imports
+    from fastprof.model.thread_waits import ThreadWaits
+
     lines = []
     if imports := Imports(table):
         lines.append(f"Imports took {imports.text()}")

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from fastprof import __version__
 from fastprof.base.formatting import counted
-from fastprof.cli.checks import NO_DEVICE, Finding
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
 from fastprof.cli.parser import OldSpelling
-from fastprof.record.activities import ProfilerActivity
+
+if TYPE_CHECKING:
+    from fastprof.cli.checks import Finding
 
 __all__ = ["add_parser"]
 
-_DEVICES = tuple(activity.name for activity in ProfilerActivity if activity.name != "CPU")
 _MACHINE = (
     "libraries",
     "CPUs",
@@ -112,6 +113,9 @@ def _print(findings: list[Finding]) -> None:
 
 def _overview(findings: list[Finding]) -> list[Finding]:
     """Return four lines: recording, torch, devices, the machine."""
+    from fastprof.cli.checks import NO_DEVICE, Finding
+    from fastprof.record.activities import ProfilerActivity
+
     by_topic = {finding.topic: finding for finding in findings}
     recording = by_topic["recording"]
     lines = [recording]
@@ -125,7 +129,8 @@ def _overview(findings: list[Finding]) -> list[Finding]:
     if first.text.startswith("not installed"):  # fastprof does not need it
         first = first._replace(ok=None)
     lines.append(first)
-    devices = [f for f in findings if f.topic in _DEVICES and not f.text.startswith(NO_DEVICE)]
+    kinds = [activity.name for activity in ProfilerActivity if activity.name != "CPU"]
+    devices = [f for f in findings if f.topic in kinds and not f.text.startswith(NO_DEVICE)]
     texts = [f.topic if f.ok else f"{f.topic}: {f.text}" for f in devices]
     well = all(f.ok for f in devices) if devices else None
     lines.append(Finding("devices", well, "; ".join(texts) or "no GPU found"))

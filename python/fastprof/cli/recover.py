@@ -13,7 +13,6 @@ from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
-from fastprof.record.shard_folder import FOLDER_FACT
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -100,6 +99,8 @@ def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: Eve
     print(f"{options.file} ({kind} of {counted(len(processes), 'process', 'processes')})")
     notes: list[str] = []
     if facts is not None:
+        from fastprof.record.shard_folder import FOLDER_FACT
+
         notes = [
             *_metadata(facts),
             f"remove {facts['metadata'][FOLDER_FACT]} when you have a trace",

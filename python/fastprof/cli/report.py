@@ -25,7 +25,6 @@ from fastprof.cli.options import (
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
 from fastprof.cli.summary_lines import summary_lines
-from fastprof.model.imports import own_code
 
 __all__ = [
     "add_parser",
@@ -179,6 +178,8 @@ def _print_report(
         for line in (*notes_on_calls(table), *summary_lines(table)):
             print(screen.line(line))
     if options.html:
+        from fastprof.model.imports import own_code
+
         shown = own_code(table) if options.my_code else table
         write_report(shown, options.html, options, notes)
     if not (options.csv or options.json):

@@ -8,8 +8,6 @@ import os
 import sys
 from typing import Any
 
-import numpy as np
-
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.calls_text import calls_lines
@@ -28,8 +26,6 @@ from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
-from fastprof.model.imports import Imports
-from fastprof.model.sites import TASK_CATEGORIES
 
 __all__ = ["add_parser"]
 
@@ -233,6 +229,8 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
 
 def _events(profiler: Any) -> Any:
     """Return the events; the outermost imports are not calls, so that their time is apart from the program's."""
+    from fastprof.model.imports import Imports
+
     table = profiler.event_table
     imports = Imports(table)
     if not imports:
@@ -269,6 +267,10 @@ def _only_the_run(profiler: Any) -> bool:
 
 def _one_row(profiler: Any) -> bool:
     """Return whether the table of ranges has one row, that of the whole run: tasks are rows of no table."""
+    import numpy as np
+
+    from fastprof.model.sites import TASK_CATEGORIES
+
     if _only_the_run(profiler):
         return True
     table = profiler.event_table

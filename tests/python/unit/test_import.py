@@ -48,6 +48,17 @@ def test_import_loads_neither_numpy_nor_the_native_part() -> None:
     assert run("-c", code).strip() == "[]"
 
 
+@pytest.mark.parametrize("words", ["--help", "run --help", "config --includes"])
+def test_help_and_paths_load_neither_numpy_nor_the_native_part(words: str) -> None:
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print([m for m in ("numpy", "fastprof._core") if m in sys.modules]))
+from fastprof.cli.main import main
+main({words.split()})
+"""
+    assert run("-c", code).splitlines()[-1] == "[]"
+
+
 def test_the_schedule_loads_neither_numpy_nor_the_native_part() -> None:
     heavy = ("numpy", "fastprof._core")
     code = f"""
