@@ -123,7 +123,7 @@ def format_of(path: str | os.PathLike[str], given: str | None = None) -> str:
                 f"unknown format {given!r}{suggestion(given, FORMATS)}. Use one of {known}."
             )
         return given
-    name = os.path.basename(os.fspath(path)).removesuffix(".gz")
+    name = os.path.basename(os.fsdecode(path)).removesuffix(".gz")
     suffixes = {suffix: kind for kind, each in FORMATS.items() for suffix in each.suffixes}
     found = [suffix for suffix in suffixes if name.endswith(suffix)]
     if found:

@@ -13,6 +13,7 @@ from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
+from fastprof.record.missing_counts import MISSING_COUNTS
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -33,17 +34,6 @@ examples:
   fastprof recover -o trace.json /dev/shm/fastprof-children-x8f_2k1q
 
 {format_help()}"""
-
-# Counts in metadata["recovered"] that mean that something is missing -> what they count.
-_MISSING = {
-    "unread_chunks": "blocks of records that could not be read to their end",
-    "unknown_texts": "texts of arguments",
-    "python_stacks": "Python stacks of ranges, whose texts are not in the file",
-    "damaged": "damaged headers and names",
-    "names_lost": "names for which the file had no room",
-    "fallback_slabs": "blocks of 2 MB for which the file had no room",
-    "threads_outside": "threads whose first records lie outside the file",
-}
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -128,4 +118,4 @@ def _metadata(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _missing(facts: Mapping[str, Any]) -> list[str]:
-    return [f"missing: {facts[key]} {what}" for key, what in _MISSING.items() if facts[key]]
+    return [f"missing: {facts[key]} {what}" for key, what in MISSING_COUNTS.items() if facts[key]]

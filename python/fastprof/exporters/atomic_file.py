@@ -29,8 +29,8 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises errors.IoError, naming the path, for an OSError of opening, writing (a full disk) or
     renaming; the caller's data stay in memory.
     """
-    target = Path(os.path.realpath(os.fspath(path)))
-    compressed = os.fspath(path).endswith(".gz")
+    target = Path(os.path.realpath(os.fsdecode(path)))
+    compressed = os.fsdecode(path).endswith(".gz")
     in_place = target.exists() and not target.is_file()
     temporary = target if in_place else _temporary_name(target)
     opened = False
@@ -55,7 +55,7 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         reason = error.strerror or str(error)
         raise errors.IoError(
             error.errno,
-            f"cannot write {os.fspath(path)}: {reason}. No partial file was left, and the data are still "
+            f"cannot write {os.fsdecode(path)}: {reason}. No partial file was left, and the data are still "
             "in memory: free space, or export to another path.",
         ) from error
     except BaseException:

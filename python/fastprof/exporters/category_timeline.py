@@ -42,7 +42,7 @@ def export_category_timeline(
             f"no memory of {device} was recorded, only of {known}. Name one of these."
         )
     one = max(chosen, key=lambda t: int(t.total.max())) if device is None else chosen[0]
-    name = os.fspath(path).removesuffix(".gz")
+    name = os.fsdecode(path).removesuffix(".gz")
     if name.endswith(".html"):
         with atomic_text(path) as file:
             write_page(file, profile, chosen if device is None else [one])

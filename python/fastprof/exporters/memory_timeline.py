@@ -90,7 +90,7 @@ def export_memory_timeline(
     profile_memory=True), errors.IoError if the file cannot be written.
     """
     source = table.table if isinstance(table, EventTree) else table
-    name = os.fspath(path).removesuffix(".gz")
+    name = os.fsdecode(path).removesuffix(".gz")
     writers = {".json": _json_text, ".csv": _csv_rows, ".html": _page}
     suffix = os.path.splitext(name)[1]
     if suffix not in writers:

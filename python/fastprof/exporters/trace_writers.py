@@ -67,7 +67,7 @@ def write_chrome_capture(
     if the capture has operators. call_stacks: whether calls of Python functions have "Python thread" and
     "Call stack". Raises errors.IoError if the file cannot be written.
     """
-    target, member_texts = os.fspath(path), list(members.items())
+    target, member_texts = os.fsdecode(path), list(members.items())
     _write(
         target,
         lambda file, progress: capture.write_chrome_trace(
@@ -79,7 +79,7 @@ def write_chrome_capture(
 def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
     """Write a capture in Perfetto's format, gzip if `path` ends in .gz. Raises errors.IoError."""
     _write(
-        os.fspath(path),
+        os.fsdecode(path),
         lambda file, progress: capture.write_perfetto_trace(os.fsencode(file), progress),
     )
 

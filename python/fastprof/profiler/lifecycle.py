@@ -21,7 +21,8 @@ from fastprof.base import errors, switch_interval
 from fastprof.compat.execution_trace import check_observer_may_start
 from fastprof.profiler.open_profiles import closed, opened
 from fastprof.profiler.options import Options, outside_level
-from fastprof.profiler.recording import Recording, Result
+from fastprof.profiler.recording import Recording
+from fastprof.profiler.result import Result
 from fastprof.profiler.step_schedule import ProfilerAction, as_action, transition
 from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
 

@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
-from fastprof.profiler.recording import Recording, Result
+from fastprof.profiler.recording import Recording
+from fastprof.profiler.result import Result
 from fastprof.record.python_memory import own_allocations
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.memory_results import MemoryResults
 from fastprof.profiler.metadata import trace_members
 from fastprof.profiler.options import Options, outside_level
-from fastprof.profiler.recording import Result, event_list
+from fastprof.profiler.result import Result, event_list
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -264,7 +264,7 @@ class ProfileResults(MemoryResults):
         events = result.events
         if my_code:
             from fastprof.model.imports import own_code
-            from fastprof.profiler.recording import event_list
+            from fastprof.profiler.result import event_list
 
             events = event_list(own_code(result.table), result.options)
         export_html(events, path, **self._page_options(title, sources))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.record.missing_counts import MISSING_COUNTS
 from fastprof.record.shard_folder import ShardFolder, activities_of, process_start
 
 __all__ = [
-    "MISSING_COUNTS",
     "Shard",
     "display_name",
     "incomplete",
@@ -21,17 +21,6 @@ __all__ = [
     "process_of",
     "read_shards",
 ]
-
-# Counts in the facts of a backing file that are non-zero if something is missing.
-MISSING_COUNTS = (
-    "unread_chunks",
-    "unknown_texts",
-    "python_stacks",
-    "damaged",
-    "names_lost",
-    "fallback_slabs",
-    "threads_outside",
-)
 
 
 class Shard(NamedTuple):
@@ -73,8 +62,14 @@ def read_shards(folder: ShardFolder, max_bytes: int = 0) -> tuple[list[Shard], l
 
 def incomplete(shard: Shard) -> list[str]:
     """Return a sentence that says what is missing from a shard; [] if nothing is."""
-    lost = [f"{shard.facts[key]} {key}" for key in MISSING_COUNTS if shard.facts[key]]
-    return [f"process {shard.capture.pid}: incomplete: {', '.join(lost)}"] if lost else []
+    facts = shard.facts
+    lost = [f"{facts[key]} {what}" for key, what in MISSING_COUNTS.items() if facts[key]]
+    if not lost:
+        return []
+    text = f"process {shard.capture.pid}: missing are {', '.join(lost)}"
+    if facts["fallback_slabs"] or facts["names_lost"]:
+        text += f" (free space in the file system of {os.path.dirname(shard.path)}, or record less)"
+    return [text]
 
 
 def merge_processes(

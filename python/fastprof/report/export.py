@@ -20,7 +20,7 @@ __all__ = ["check_html_path", "export_comparison", "export_html", "html_page"]
 
 def check_html_path(path: str | os.PathLike[str]) -> None:
     """Raise errors.ValueError unless the path ends in .html or .htm, optionally with .gz."""
-    name = os.fspath(path).removesuffix(".gz")
+    name = os.fsdecode(path).removesuffix(".gz")
     if os.path.splitext(name)[1] not in (".html", ".htm"):
         raise errors.ValueError(
             f"cannot write {path}: the report is an HTML page. Use a path that ends in .html."

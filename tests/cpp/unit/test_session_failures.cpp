@@ -2,6 +2,7 @@
 // Sessions that find no memory: each allocation of a stop, a drain, a start and a destructor fails
 // in turn. Whatever happens, a session is over as a whole or runs as a whole, and nothing of the
 // recorder stays with it.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +53,17 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
 }
 }
 #endif
+
+// Replaces the C library's function, for file systems that have none.
+namespace {
+int fallocations_refused = -1;  // negative: none are
+}
+extern "C" int fallocate(int fd, int, off_t offset, off_t size) {
+  if (fallocations_refused < 0) return (errno = ::posix_fallocate(fd, offset, size)) == 0 ? 0 : -1;
+  ++fallocations_refused;
+  errno = EOPNOTSUPP;
+  return -1;
+}
 
 namespace {
 
@@ -204,6 +216,22 @@ TEST(a_drain_leaves_what_it_could_not_read) {
         });
     CHECK(failures > 3);
   }
+}
+
+TEST(a_backing_file_needs_no_fallocate) {
+  fp::SessionOptions options = cases().back().options;
+  options.keep_backing_file = true;
+  fallocations_refused = 0;
+  fp::Session session(options);
+  session.start();
+  record_on_two_threads(options);
+  CHECK_EQ(count_named(session.stop(), "range"), expected(options));
+  CHECK(fallocations_refused > 1);
+  fallocations_refused = -1;
+  CHECK(session.backing_report().opened);
+  CHECK_EQ(session.backing_report().problem, "");
+  CHECK_EQ(count_named(fp::recover(options.backing_file).capture, "range"), expected(options));
+  ::unlink(options.backing_file.c_str());
 }
 
 TEST(a_start_is_whole_or_not_at_all) {

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fastprof
 from fastprof import errors
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.speedscope import speedscope_profile
@@ -98,6 +99,17 @@ def test_a_full_disk_is_an_io_error_that_names_the_path() -> None:
     with pytest.raises(errors.IoError, match=r"/dev/full.*still in memory"):
         with atomic_text("/dev/full") as file:
             file.write("x" * 100_000)
+
+
+def test_paths_may_be_bytes(tmp_path: Path) -> None:
+    with fastprof.profile(with_stack=True) as profiler, fastprof.record_function("r"):
+        pass
+    for name in ("a.json", "b.json.gz", "c.pftrace", "d.html", "e.fastprof", "f.folded"):
+        profiler.export(os.fsencode(tmp_path / name))
+    profiler.export_chrome_trace(os.fsencode(tmp_path / "g.json"))
+    profiler.export_stacks(os.fsencode(tmp_path / "h.txt"))
+    assert sorted(path.name[0] for path in tmp_path.iterdir()) == list("abcdefgh")
+    assert "r" in [e.name for e in fastprof.load(os.fsencode(tmp_path / "b.json.gz")).events()]
 
 
 def test_a_missing_folder_is_an_io_error(tmp_path: Path) -> None:

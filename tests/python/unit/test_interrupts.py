@@ -25,6 +25,7 @@ from fastprof import ProfilerAction, _core
 from fastprof.adapters import import_watch
 from fastprof.adapters.torch import ops as torch_ops
 from fastprof.profiler import followed_process, gc_events, open_profiles, recording
+from fastprof.profiler.result import Result
 
 GC = fastprof._ExperimentalConfig(record_python_gc_info=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -93,7 +94,7 @@ def names(p: fastprof.profile) -> list[str]:
 def test_a_second_stop_finishes_the_first(
     options: dict[str, Any], sessions: list[_core.Session]
 ) -> None:
-    handled: list[recording.Result] = []
+    handled: list[Result] = []
 
     def running() -> fastprof.profile:
         handled.clear()
@@ -208,7 +209,7 @@ STEPS = [ProfilerAction.RECORD_AND_SAVE, ProfilerAction.RECORD, ProfilerAction.R
 def test_step(following: int, sessions: list[_core.Session]) -> None:
     """From RECORD_AND_SAVE to each action; then the program stops, or goes on."""
     actions = [ProfilerAction.RECORD_AND_SAVE, *STEPS[following:], ProfilerAction.NONE]
-    handled: list[recording.Result] = []
+    handled: list[Result] = []
     goes_on = False
 
     def running() -> fastprof.profile:

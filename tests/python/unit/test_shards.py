@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fastprof.profiler.shards import (
-    MISSING_COUNTS,
     Shard,
     display_name,
 )
+from fastprof.record.missing_counts import MISSING_COUNTS
 from fastprof.record.shard_folder import ShardFolder
 
 

@@ -15,7 +15,7 @@ from fastprof.analysis.tree_events import LazyRows
 from fastprof.model.table import EventKind, EventTable
 from fastprof.profiler.kineto.torch_types import Imitation
 from fastprof.profiler.kineto.tree import KinetoTree, ProfilerEvent, torch_device_type
-from fastprof.profiler.recording import Result
+from fastprof.profiler.result import Result
 
 __all__ = ["KinetoEvent", "KinetoResults"]
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/write_zeroes.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
@@ -35,19 +36,7 @@ inline int open_temporary_file(char* name) noexcept {
 // errno. F_PREALLOCATE only allocates behind the file's physical end, so zeroes are written
 // instead: a later store to a mapped page must not fail for lack of space.
 inline int reserve_in_file(int fd, uint64_t offset, uint64_t bytes) noexcept {
-  static const char zeroes[64 * 1024] = {};
-  while (bytes != 0) {
-    const size_t now = bytes < sizeof zeroes ? static_cast<size_t>(bytes) : sizeof zeroes;
-    const ssize_t written = ::pwrite(fd, zeroes, now, static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    if (written == 0) return ENOSPC;
-    offset += static_cast<uint64_t>(written);
-    bytes -= static_cast<uint64_t>(written);
-  }
-  return 0;
+  return write_zeroes(fd, offset, bytes);
 }
 
 // Opens a pipe whose ends are close-on-exec and non-blocking.

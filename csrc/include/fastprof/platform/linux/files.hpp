@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/write_zeroes.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
@@ -36,10 +37,12 @@ inline int open_temporary_file(char* name) noexcept {
   return ::mkostemp(name, O_CLOEXEC);
 }
 
-// Reserves bytes of a file on its file system; returns 0 or errno.
+// Reserves bytes of a file, to which nothing has been written, on its file system; returns 0 or
+// errno. Some file systems have no fallocate (NFS before 4.2, FUSE).
 inline int reserve_in_file(int fd, uint64_t offset, uint64_t bytes) noexcept {
   for (;;) {
     if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno == EOPNOTSUPP || errno == ENOSYS) return write_zeroes(fd, offset, bytes);
     if (errno != EINTR) return errno;
   }
 }
