@@ -20,7 +20,7 @@ GROUPS = {
     "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
     "report_memory_usage report_out_of_memory",
     "NVTX and ITT": "receive_nvtx receive_itt emit_nvtx emit_itt",
-    "Files": "save load recover",
+    "Files": "save load recover merge_tables",
     "Results": "EventList FunctionEvent FunctionEventAvg InstantEvent EventTable EventTree",
 }
 # Class -> base whose members, and those of its own bases, are not listed: it is an implementation detail.
