@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.merge import load_traces
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
@@ -31,7 +32,9 @@ examples:
 def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "convert", "convert a trace to another format", _EPILOG)
-    parser.add_argument("input", metavar="IN", help="the trace to read")
+    parser.add_argument(
+        "input", metavar="IN", nargs="+", help="the trace to read; several are merged"
+    )
     parser.add_argument("output", metavar="OUT", help="the file to write")
     parser.add_argument(
         "--to",
@@ -48,11 +51,11 @@ def convert(options: argparse.Namespace) -> int:
     kind = format_of(options.output, options.to)
     if options.output != "-":
         check_output(options.output)
-        write_table(load_trace(options.input, options), options.output, kind)
+        write_table(load_traces(options.input, options), options.output, kind)
         return 0
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
         path = os.path.join(folder, "stdout" + FORMATS[kind][0][0])
-        write_table(load_trace(options.input, options), path, kind)
+        write_table(load_traces(options.input, options), path, kind)
         with open(path, "rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
     return 0

@@ -89,6 +89,8 @@ def test_report_and_explain_of_several_files(
     assert "not read: event without a phase (ph) (2)" in text
     assert page.stat().st_size > 100_000
     assert main(["explain", *files]) == 0
+    assert main(["convert", *files, str(tmp_path / "all.json")]) == 0
+    assert len(facts(fastprof.load(tmp_path / "all.json"))) == 2
 
 
 def test_recordings_and_traces_without_unix_times(
