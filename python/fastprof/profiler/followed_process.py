@@ -23,7 +23,7 @@ from fastprof.adapters.import_watch import after_import, forget_import
 from fastprof.profiler.child_recording import ChildRecording
 from fastprof.profiler.end_watch import EndWatch
 from fastprof.profiler.options import Options
-from fastprof.profiler.recovery import process_facts
+from fastprof.profiler.recovery import process_facts, process_name
 from fastprof.record import process_starts
 from fastprof.record.own_descriptor import OwnDescriptor
 from fastprof.record.python_calls import CallFilter
@@ -161,7 +161,14 @@ def earlier_children() -> list[str]:
         return []
     children = list(getattr(process, "_children", ()))  # active_children() would also reap them
     own = [each for each in children if getattr(each, "_parent_pid", None) == os.getpid()]
-    return sorted(str(each.name) for each in own if each.is_alive())
+    return sorted(_name_of(each) for each in own if each.is_alive())
+
+
+def _name_of(process: Any) -> str:
+    try:
+        return str(process.name)
+    except Exception:  # a property of the program's class
+        return f"process {process.pid}"
 
 
 def _begin(folder: ShardFolder, options: Options, known: set[str], links: int) -> None:
@@ -285,9 +292,9 @@ def _after_multiprocessing_fork(_: Any) -> None:
 
 
 def _record_process_name() -> None:
-    process: Any = sys.modules.get("multiprocessing.process")
-    if _recording is not None and process is not None:
-        _recording.add_fact("name", str(process.current_process().name))
+    name = process_name()
+    if _recording is not None and name is not None:
+        _recording.add_fact("name", name)
 
 
 def _record_spawned_name() -> None:

@@ -13,7 +13,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["process_facts", "program_name", "recover"]
+__all__ = ["process_facts", "process_name", "program_name", "recover"]
 
 
 def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
@@ -96,6 +96,17 @@ def program_name() -> str:
     return os.path.basename(folder) or name if name == "__main__.py" else name
 
 
+def process_name() -> str | None:
+    """Return the name of multiprocessing's process object; None without one, or if the program's class raises."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is None:
+        return None
+    try:
+        return str(process.current_process().name)
+    except Exception:
+        return None
+
+
 def process_facts() -> list[tuple[str, str]]:
     """Return the metadata of this process for a backing file, as (key, value) pairs.
 
@@ -103,9 +114,8 @@ def process_facts() -> list[tuple[str, str]]:
     text. Each is left out where it does not exist.
     """
     facts = []
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None:
-        facts.append(("name", str(multiprocessing.current_process().name)))
+    if (name := process_name()) is not None:
+        facts.append(("name", name))
     if rank := os.environ.get("RANK"):
         facts.append(("rank", rank))
     if argv := getattr(sys, "argv", None):

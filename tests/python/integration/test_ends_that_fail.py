@@ -102,3 +102,23 @@ def test_exit_with_a_handler_that_leaves() -> None:
         """
     )
     assert output == "1\n"
+
+
+def test_a_process_without_a_name() -> None:
+    """A followed process whose object has no readable name is recorded all the same."""
+    output = run_python(
+        """
+        import multiprocessing, fastprof
+        context = multiprocessing.get_context("fork")
+        class Nameless(context.Process):
+            name = property(lambda self: 1 / 0, lambda self, value: None)
+        def work():
+            with fastprof.record_function("c"): pass
+        with fastprof.profile(follow_children=True) as p:
+            process = Nameless(target=work)
+            process.start()
+            process.join()
+        print([e.name for e in p.events() if e.name == "c"], p.missing)
+        """
+    )
+    assert output == "['c'] {}\n"
