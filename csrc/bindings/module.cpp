@@ -41,6 +41,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_recover(module);
   fastprof::bindings::register_process(module);
   fastprof::bindings::register_late_signal(module);
+  fastprof::bindings::register_objects(module);
   fastprof::bindings::register_blocks(module);  // adds methods to Capture
   fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_table_kernels(module);

@@ -15,6 +15,7 @@ void register_device_plugins(pybind11::module_& module);
 void register_emission(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_late_signal(pybind11::module_& module);
+void register_objects(pybind11::module_& module);
 void register_legacy(pybind11::module_& module);
 void register_metal(pybind11::module_& module);
 void register_numbers(pybind11::module_& module);

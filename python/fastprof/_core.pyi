@@ -96,6 +96,7 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "objects_of_types",
     "pause_signal_watch",
     "process_start",
     "python_memory_after_fork_in_child",
@@ -876,7 +877,7 @@ class PythonCalls:
 
     def end(self) -> str:
         """
-        Stop tracing, if it is on; return the owners of profile functions that replaced ours. The destructor does, too.
+        Stop tracing, if it is on; return when other profile functions were in the place of ours, and on which threads. The destructor does, too.
         """
 
     @property
@@ -1567,6 +1568,12 @@ def note_running_task(task: typing.Any) -> None:
 def now_ns() -> int:
     """
     Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first session has started.
+    """
+
+
+def objects_of_types(types: collections.abc.Iterable[type]) -> list:
+    """
+    Return the objects tracked by the garbage collector whose class is one of `types`; instances of subclasses are not. Runs no code of the objects. Any thread.
     """
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from itertools import compress
+
+from fastprof import _core
 
 __all__ = ["parameter_addresses"]
 
@@ -13,17 +13,14 @@ __all__ = ["parameter_addresses"]
 def parameter_addresses() -> frozenset[int]:
     """Return the addresses of the storages of all torch.nn.Parameter objects; empty while torch is not loaded.
 
-    Scans the objects that the garbage collector tracks: about 15 ms for 500,000. Parameters without memory (meta,
+    Looks at all objects that the garbage collector tracks: 30 ms for 170,000 on CPython <= 3.11. Parameters without memory (meta,
     fake, uninitialised) are left out.
     """
     parameter = getattr(sys.modules.get("torch.nn.parameter"), "Parameter", None)
     if parameter is None:
         return frozenset()
-    # No step of Python's for each object: a process may have millions.
-    objects = gc.get_objects()
-    classes = {id(kind) for kind in _with_subclasses(parameter)}
     found: set[int] = set()
-    for one in compress(objects, map(classes.__contains__, map(id, map(type, objects)))):
+    for one in _core.objects_of_types(_with_subclasses(parameter)):
         try:
             found.add(one.untyped_storage().data_ptr())
         except (RuntimeError, NotImplementedError, ValueError):
