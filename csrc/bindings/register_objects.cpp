@@ -5,6 +5,7 @@
 #include <pybind11/typing.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "bindings/register.hpp"
@@ -40,12 +41,12 @@ void look_at_all(Search& search) {
 #endif
 }
 
-py::list objects_of_types(const py::typing::Iterable<py::type>& types) {
+py::typing::List<py::object> objects_of_types(const py::typing::Iterable<py::type>& types) {
   Search search;
   for (const py::handle type : types)
     search.types.push_back(reinterpret_cast<const PyTypeObject*>(type.ptr()));
   if (!search.types.empty()) look_at_all(search);
-  py::list found;
+  py::typing::List<py::object> found;
   for (py::object& object : search.found) found.append(std::move(object));
   return found;
 }

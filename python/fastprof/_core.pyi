@@ -1571,7 +1571,7 @@ def now_ns() -> int:
     """
 
 
-def objects_of_types(types: collections.abc.Iterable[type]) -> list:
+def objects_of_types(types: collections.abc.Iterable[type]) -> list[typing.Any]:
     """
     Return the objects tracked by the garbage collector whose class is one of `types`; instances of subclasses are not. Runs no code of the objects. Any thread.
     """

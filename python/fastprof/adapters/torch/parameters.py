@@ -13,8 +13,8 @@ __all__ = ["parameter_addresses"]
 def parameter_addresses() -> frozenset[int]:
     """Return the addresses of the storages of all torch.nn.Parameter objects; empty while torch is not loaded.
 
-    Looks at all objects that the garbage collector tracks: 30 ms for 170,000 on CPython <= 3.11. Parameters without memory (meta,
-    fake, uninitialised) are left out.
+    Looks at all objects that the garbage collector tracks: 30 ms for 170,000 on CPython <= 3.11. Parameters without
+    memory (meta, fake, uninitialised) are left out.
     """
     parameter = getattr(sys.modules.get("torch.nn.parameter"), "Parameter", None)
     if parameter is None:

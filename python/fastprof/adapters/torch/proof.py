@@ -140,11 +140,11 @@ class Proof:
 
     def _run(self) -> None:
         global _runner
-        _core.hide_calls_of_thread()
-        _core.torch_memory_hide_thread()
-        while is_being_imported(self._torch):
-            time.sleep(_POLL_S)
         try:
+            _core.hide_calls_of_thread()
+            _core.torch_memory_hide_thread()
+            while is_being_imported(self._torch):
+                time.sleep(_POLL_S)
             with _one_at_a_time:
                 _runner = threading.get_ident()
                 if sys.modules.get("torch") is not self._torch:
