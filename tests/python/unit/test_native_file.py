@@ -170,7 +170,7 @@ def test_limits_hold(tmp_path: Path) -> None:
         fastprof.load(bomb, max_decompressed_bytes=1_000_000)
     with pytest.raises(errors.IoError, match="cannot read"):
         fastprof.load(tmp_path / "absent")
-    (tmp_path / "other").write_bytes(b"PK\x03\x04")
+    (tmp_path / "other").write_bytes(b"QK\x03\x04")
     with pytest.raises(errors.FormatError, match="offset 0"):
         fastprof.load(tmp_path / "other")
     (tmp_path / "void").write_bytes(b"")
