@@ -30,8 +30,8 @@ void look_at_all(Search& search) {
 #if PY_VERSION_HEX >= 0x030C0000
   // The collector is off meanwhile. The callback makes no Python object.
   PyUnstable_GC_VisitObjects(
-      [](PyObject* object, void* search) {
-        static_cast<Search*>(search)->look_at(object);
+      [](PyObject* object, void* given) {
+        static_cast<Search*>(given)->look_at(object);
         return 1;
       },
       &search);
