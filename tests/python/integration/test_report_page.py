@@ -46,10 +46,14 @@ def prof() -> fastprof.profile:
             if i % 4 == 0:
                 fastprof.mark("checkpoint")
 
-    # Threads that other tests left waiting would be idle workers, whose time the page leaves out.
+    # Not all threads: those that other tests left waiting are idle workers, whose time the page leaves out.
     calls = fastprof.CallFilter(exclude_modules=("threading", "concurrent", "queue", "execnet"))
     with fastprof.profile(
-        python_calls=calls, with_stack=True, profile_memory=True, record_shapes=True
+        python_calls=calls,
+        with_stack=True,
+        profile_memory=True,
+        record_shapes=True,
+        all_threads=False,
     ) as prof:
         fastprof.flow_begin(3, "handed over")
         other = threading.Thread(target=lambda: (fastprof.flow_end(3, "handed over"), work(6)))
