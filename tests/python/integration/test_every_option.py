@@ -65,7 +65,7 @@ VALUES = {
     "NAME": "page-faults",
     "FILE": "file.out",
 }
-SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".txt"}
+SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".out"}
 COMPANIONS = {
     "--spill-folder": ["--overflow", "spill"],
     "--to memory": ["--exact-python-memory"],
