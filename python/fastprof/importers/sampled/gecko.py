@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from fastprof.importers.sampled.json_text import json_object
 from fastprof.importers.sampled.stack_rows import StackRows, StackTree, malformed
+from fastprof.importers.sampled.whole_file import json_object
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 

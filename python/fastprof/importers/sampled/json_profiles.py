@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.importers.sampled.json_text import json_object
 from fastprof.importers.sampled.stack_rows import NS_PER_UNIT, StackRows, StackTree, malformed
+from fastprof.importers.sampled.whole_file import json_object
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 

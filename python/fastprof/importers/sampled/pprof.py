@@ -12,12 +12,13 @@ from typing import Any
 
 from fastprof.importers import protobuf
 from fastprof.importers.sampled.stack_rows import NS_PER_UNIT, StackRows, StackTree, malformed
+from fastprof.importers.sampled.whole_file import whole_file
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
 __all__ = ["read_pprof"]
 
-_PIECE_BYTES = 1 << 22
+_BYTES_A_BYTE = 8  # memory that the decoded messages take
 _TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT = 1, 2, 4, 5, 6
 _TIME_NS, _DEFAULT = 9, 14
 _THREAD_LABELS = ("thread", "thread_name", "thread name", "tid", "thread_id", "thread id")
@@ -25,14 +26,10 @@ _THREAD_LABELS = ("thread", "thread_name", "thread name", "tid", "thread_id", "t
 
 def read_pprof(source: Source) -> EventTable:
     """Return the rows of a pprof profile."""
-    pieces, size = [], 0
-    while piece := source.read(_PIECE_BYTES):
-        pieces.append(piece)
-        size += len(piece)
-        source.budget.check(8 * size)
+    data = whole_file(source, _BYTES_A_BYTE)
     with malformed(source):
         repeated = frozenset((_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT))
-        return _read(StackRows(source, "pprof"), protobuf.by_number(b"".join(pieces), repeated))
+        return _read(StackRows(source, "pprof"), protobuf.by_number(data, repeated))
 
 
 def _read(rows: StackRows, profile: dict[int, Any]) -> EventTable:

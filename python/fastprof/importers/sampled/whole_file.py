@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a whole file, or the JSON object in it, within the limits of a source."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.importers.source import Source
+
+__all__ = ["json_object", "whole_file"]
+
+_PIECE_BYTES = 1 << 22
+_JSON_BYTES_A_BYTE = 16
+
+
+def whole_file(source: Source, memory_bytes_a_byte: int) -> bytes:
+    """Return all bytes of the file. memory_bytes_a_byte: what decoding them takes, checked against the budget.
+
+    Raises errors.FormatError if that is too much.
+    """
+    pieces, size = [], 0
+    while piece := source.read(_PIECE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        source.budget.check(memory_bytes_a_byte * size)
+    return b"".join(pieces)
+
+
+def json_object(source: Source) -> dict[str, Any]:
+    """Return the object that the file contains. Raises errors.FormatError if it is no JSON object, or too large."""
+    text = whole_file(source, _JSON_BYTES_A_BYTE)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise errors.FormatError(f"{source.path}: invalid JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise errors.FormatError(f"{source.path}: expected a JSON object")
+    return found
