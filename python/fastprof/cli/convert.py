@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 
-from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
+from fastprof.cli.formats import FORMATS, add_format_option, format_help, format_of, write_table
 from fastprof.cli.merge import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output
@@ -36,12 +36,7 @@ def add_parser(commands: Subparsers) -> None:
         "input", metavar="IN", nargs="+", help="the trace to read; several are merged"
     )
     parser.add_argument("output", metavar="OUT", help="the file to write")
-    parser.add_argument(
-        "--to",
-        choices=tuple(FORMATS),
-        metavar="FORMAT",
-        help="output format (default: by the suffix of OUT)",
-    )
+    add_format_option(parser)
     add_reading_options(parser)
     parser.set_defaults(command=convert)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import warnings
@@ -15,7 +16,24 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["FORMATS", "check_memory_path", "format_help", "format_of", "write_table"]
+__all__ = [
+    "FORMATS",
+    "add_format_option",
+    "check_memory_path",
+    "format_help",
+    "format_of",
+    "write_table",
+]
+
+
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    """Add --to, the format of the output OUT, to the parser of a command."""
+    parser.add_argument(
+        "--to",
+        choices=tuple(FORMATS),
+        metavar="FORMAT",
+        help="output format (default: by the suffix of OUT)",
+    )
 
 
 def check_memory_path(path: str) -> None:

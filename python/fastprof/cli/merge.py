@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastprof.base.formatting import format_time
-from fastprof.cli.formats import FORMATS, format_of, write_table
+from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
 from fastprof.cli.outcome import check_output
 
@@ -32,12 +32,7 @@ def add_parser(commands: Subparsers) -> None:
     parser = command_parser(commands, "merge", "put traces of several processes into one", _EPILOG)
     parser.add_argument("files", metavar="FILE", nargs="+", help="the traces to read")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
-    parser.add_argument(
-        "--to",
-        choices=tuple(FORMATS),
-        metavar="FORMAT",
-        help="output format (default: by the suffix of OUT)",
-    )
+    add_format_option(parser)
     add_reading_options(parser)
     parser.set_defaults(command=merge)
 
