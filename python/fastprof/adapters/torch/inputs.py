@@ -28,21 +28,21 @@ def prepare_inputs(torch: Any, version: str) -> str:
             " libstdc++'s older string ABI, for which fastprof cannot read inputs. Install torch 2.7"
             " or newer."
         )
+    listed = _core.torch_known_input_layout(version, abi) is not None
+    # The first op of a wrapper tensor makes torch import torch.distributed.tensor, which takes a second.
+    wrappers = not listed or "torch.distributed.tensor" in sys.modules
     reason = proven_layout(
         torch,
         version,
         "inputs",
         known=lambda release: _core.torch_known_input_layout(release, abi),
-        proof=lambda numbers: _test_and_adopt(torch, version, numbers),
+        proof=lambda numbers: _test_and_adopt(torch, numbers, wrappers),
     )
     return f"torch ops are recorded without shapes and FLOPs: {reason}" if reason else ""
 
 
-def _test_and_adopt(torch: Any, version: str, layout: Sequence[int]) -> str:
+def _test_and_adopt(torch: Any, layout: Sequence[int], wrappers: bool) -> str:
     """Adopt the layout if the self-test succeeds; return "" or the reason against it."""
-    listed = _core.torch_known_input_layout(version, cxx11_abi(torch)) is not None
-    # The first op of a wrapper tensor makes torch import torch.distributed.tensor, which takes a second.
-    wrappers = not listed or "torch.distributed.tensor" in sys.modules
     try:
         wrong = wrong_about_known_inputs(torch, layout, wrappers)
     except Exception as failure:

@@ -14,7 +14,6 @@ thread during the two calls, so that a profile contains each range once.
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import sys
 import threading
@@ -161,7 +160,7 @@ def _observer_is_running() -> bool:
     observers: Any = getattr(getattr(_torch, "profiler", None), "ExecutionTraceObserver", None)
     if observers is None or not _observer_switches:
         return False
-    return any(type(o) is observers and o.is_running() for o in gc.get_objects())
+    return any(one.is_running() for one in _core.objects_of_types([observers]))
 
 
 def _begin_tracer() -> None:
