@@ -36,8 +36,10 @@ def trace_problems(table: EventTable) -> list[str]:
     """
     if not len(table):
         return []
-    found = [_at_zero(table), _empty(table), _pause(table), _overlaps(table), _unlinked(table)]
-    return [text for text in (*found, _unnamed(table)) if text]
+    at_zero = _at_zero(table)
+    pause = _pause(table, without_zero=bool(at_zero))
+    found = (at_zero, _empty(table), pause, _overlaps(table), _unlinked(table), _unnamed(table))
+    return [text for text in found if text]
 
 
 def unread_text(metadata: Mapping[str, Any]) -> str:
@@ -82,8 +84,8 @@ def _empty(table: EventTable) -> str:
     return f"{empty:,} of {counted(count, 'range')} have no duration (0 ns)"
 
 
-def _pause(table: EventTable) -> str:
-    chosen = slice(None) if not _at_zero(table) else table.start_ns > _base_ns(table)
+def _pause(table: EventTable, without_zero: bool) -> str:
+    chosen = table.start_ns > _base_ns(table) if without_zero else slice(None)
     start = table.start_ns[chosen]
     if len(start) < 3:
         return ""
