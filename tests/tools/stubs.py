@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stub of the native module: ``stubs.py --write`` makes python/fastprof/_core.pyi from the built module.
 
-A test compares the stub in the tree with the contents of the built module.
+A test compares the stub in the tree with the contents of the built module. The stub has
+docstrings only for the names that fastprof exports (an editor shows them); the built module has all.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,8 +15,35 @@ import tempfile
 from pathlib import Path
 
 STUB = Path(__file__).resolve().parents[2] / "python" / "fastprof" / "_core.pyi"
-HEADER = "# SPDX-License-Identifier: Apache-2.0\n# Written by `make stubs` from the built module; do not edit.\n"
+HEADER = """# SPDX-License-Identifier: Apache-2.0
+# Written by `make stubs` from the built module; do not edit. The built module has the docstrings.
+from __future__ import annotations
 
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy
+import numpy.typing
+
+_Int = typing.SupportsInt | typing.SupportsIndex
+_Float = typing.SupportsFloat | typing.SupportsIndex
+_Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+"""
+
+# Text of the generator's annotations -> a shorter name of the same type, which HEADER defines or imports.
+SHORT = {
+    "typing.SupportsInt | typing.SupportsIndex": "_Int",
+    "typing.SupportsFloat | typing.SupportsIndex": "_Float",
+    "numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]": "_Array",
+    "collections.abc.": "",
+    "typing.Any": "Any",
+}
+
+
+# Functions that fastprof exports as they are.
+EXPORTED = {"counter", "default_node_id", "flow_begin", "flow_end", "mark", "set_thread_name"}
 
 # Types written against CPython's C API carry no signatures that the generator could read.
 HAND_WRITTEN = {
@@ -95,6 +124,40 @@ class record_function:
 }
 
 
+class Types(ast.NodeTransformer):
+    """Removes imports, ``__all__`` and the docstrings of private names from the generator's module."""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        kept = [
+            item
+            for item in node.body
+            if not isinstance(item, ast.Import | ast.ImportFrom)
+            and not (isinstance(item, ast.AnnAssign) and ast.unparse(item.target) == "__all__")
+        ]
+        node.body = [self.visit(item) for item in kept if not self.is_text(item)]
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        if node.name not in HAND_WRITTEN:
+            body = [self.visit(item) for item in node.body if not self.is_text(item)]
+            node.body = body or [ast.Expr(ast.Constant(...))]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if node.name not in EXPORTED:
+            node.body = [ast.Expr(ast.Constant(...))]
+        return node
+
+    @staticmethod
+    def is_text(node: ast.stmt) -> bool:
+        """Return whether the statement is a docstring."""
+        return (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+
+
 def generate() -> str:
     """Return the text of the stub for the module that ``import fastprof._core`` finds.
 
@@ -122,8 +185,11 @@ def generate() -> str:
         )
         if count != 1:
             raise LookupError(f"the generated stub has {count} classes {name}")
+    text = ast.unparse(ast.fix_missing_locations(Types().visit(ast.parse(text))))
+    for long, short in SHORT.items():
+        text = text.replace(long, short)
     formatted = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--stdin-filename", "core_stub.py", "-"],
+        [sys.executable, "-m", "ruff", "format", "--stdin-filename", "core_stub.pyi", "-"],
         input=HEADER + text,
         check=True,
         capture_output=True,
