@@ -26,6 +26,7 @@ sys.path.insert(0, str(HERE))
 
 from harness.machine import facts  # noqa: E402
 from harness.peers import run_peers  # noqa: E402
+from harness.rows import write_results  # noqa: E402
 
 Rows = list[dict[str, Any]]
 
@@ -219,7 +220,7 @@ def main() -> int:
         if not options.no_save:
             path = HERE / "results" / f"{name}.json"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+            write_results(path, {"machine": machine, "rows": rows})
             print(f"written to {path.relative_to(ROOT)}")
     return 0
 

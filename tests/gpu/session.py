@@ -26,6 +26,9 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from harness.rows import write_results  # noqa: E402
 
 
 class Check(NamedTuple):
@@ -147,7 +150,7 @@ class Session:
         """Write the document; a reader sees the old or the new one."""
         path = self.out / name
         new = path.with_suffix(".new")
-        new.write_text(json.dumps(self.document, indent=1) + "\n")
+        write_results(new, self.document)
         os.replace(new, path)
         return path
 
