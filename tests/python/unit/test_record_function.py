@@ -380,3 +380,20 @@ def test_errors_thrown_into_a_decorated_async_generator_reach_it() -> None:
     with fastprof.profile() as p:
         assert asyncio.run(use()) == ["first", "caught x", "last"]
     assert names(p).count("steps") == 4
+
+
+def test_short_threads_one_after_the_other_need_little_memory() -> None:
+    def work(name: str) -> None:
+        with fastprof.record_function(name):
+            pass
+
+    names = [f"range {i}" for i in range(300)]
+    with fastprof.profile(max_bytes=1 << 20) as p:
+        for name in names:
+            thread = threading.Thread(target=work, args=(name,))
+            thread.start()
+            thread.join()
+    assert p.event_table.dropped == {}
+    ranges = [event for event in p.events() if event.name in names]
+    assert [event.name for event in ranges] == names
+    assert len({event.thread for event in ranges}) == 300

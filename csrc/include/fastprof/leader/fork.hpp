@@ -98,7 +98,7 @@ inline void fork_child() noexcept {
   leave_file_in_child(s);
   s->slabs = s->carving = s->ready = nullptr;
   s->blank_slabs = nullptr;
-  s->free_chunks = nullptr;
+  s->free_chunks = s->shared_chunks = nullptr;
   s->chunk_count = s->free_count = s->ready_count = 0;
   s->prefault_running = 0;
   ++s->session_epoch;

@@ -14,6 +14,7 @@
 #include "fastprof/payload/blocks/block_interner.hpp"
 #include "fastprof/recorder/state/detail_blocks.hpp"
 #include "fastprof/recorder/state/task_switch.hpp"
+#include "fastprof/recorder/state/thread_end.hpp"
 #include "fastprof/recorder/store/drops.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/site_table.hpp"
@@ -77,9 +78,7 @@ class Drain {
   // to copies of sites.
   void read_spilled(const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
     aim(snapshot, snapshot.t1);
-    TrackRows& rows = rows_of(track);
-    track_id_ = track.id;
-    read_run(nullptr, rows, run);
+    read_run(nullptr, track, run);
   }
 
  private:
@@ -93,7 +92,6 @@ class Drain {
     units_ahead_ = units_of(snapshot);
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
-      track_id_ = track.info.id;
       size_t most = 0;
       for (const PinnedRun& run : track.runs) most += run.refused ? 0 : units_of(run);
       reserve_rows(rows, rows.size() + most);
@@ -105,7 +103,7 @@ class Drain {
         // Skipping a run does not delay later runs (a range around the whole program would delay
         // all): assemble() sorts by begin.
         if (consumed != nullptr && (!run.closed || has_open_slots(run.chunk))) continue;
-        read_run(s, rows, run);
+        read_run(s, track.info, run);
         if (consumed != nullptr) consumed->push_back(run.chunk);
       }
     }
@@ -144,40 +142,97 @@ class Drain {
     return Unwritten::in_flight;
   }
 
-  // Reads a run. `s` is null for a run from a spill file, which is closed. If it throws, no rows
-  // have been added.
-  void read_run(State* s, TrackRows& rows, const PinnedRun& run) {
+  // The size of a track before a run was read.
+  struct Mark {
+    size_t track, rows, switches;
+  };
+
+  // Reads a run of the track that `info` describes. `s` is null for a run from a spill file, which
+  // is closed. If it throws, no rows have been added.
+  void read_run(State* s, const TrackInfo& info, const PinnedRun& run) {
+    marks_.clear();
 #if FASTPROF_EXCEPTIONS
-    const size_t rows_before = rows.size(), ends_before = rows_.ends.size();
-    const size_t switches_before = rows.switches.size();
+    const size_t ends_before = rows_.ends.size();
     const uint64_t in_flight_before = rows_.in_flight;
     try {
-      read_slots(s, rows, run);
+      read_parts(s, info, run);
     } catch (...) {
-      rows.each_column([rows_before](auto& column) { column.resize(rows_before); });
+      for (auto mark = marks_.rbegin(); mark != marks_.rend(); ++mark) {
+        TrackRows& rows = rows_.tracks[mark->track];
+        rows.each_column([mark](auto& column) { column.resize(mark->rows); });
+        rows.switches.resize(mark->switches);
+      }
       rows_.ends.resize(ends_before);
-      rows.switches.resize(switches_before);
       rows_.in_flight = in_flight_before;
       throw;
     }
 #else
-    read_slots(s, rows, run);
+    read_parts(s, info, run);
 #endif
   }
 
-  void read_slots(State* s, TrackRows& rows, const PinnedRun& run) {
-    Chunk* chunk = run.chunk;
-    const uint64_t open_ticks = chunk->open_ticks;
+  // Reads the parts of the threads that ended in the chunk, then that of the run's track.
+  void read_parts(State* s, const TrackInfo& info, const PinnedRun& run) {
+    const Slot* first = chunk_slots(run.chunk);
+    size_t open = 0;
+    while (run.shared) {
+      const Slot* end = find_thread_end(run, first);
+      if (end == nullptr) break;
+      const Site* site = site_of(load_relaxed(&end->site));
+      const ThreadEnd thread = read_thread_end(end, site);
+      if (load_relaxed(&end->begin) < filter_.t0) {  // only ends of other threads' ranges count
+        before_.each_column([](auto& column) { column.resize(0); });
+        before_.switches.clear();
+        track_id_ = thread.track_id;
+        open += read_slots(s, before_, run, first, end);
+      } else {
+        TrackInfo part = info;
+        part.id = thread.track_id;
+        part.tid = thread.tid;
+        part.alive = false;
+        part.name.assign(thread.name, thread.name_length);
+        open += read_part(s, part, run, first, end);
+      }
+      first = end + 1 + site->arg_units;
+    }
+    open += read_part(s, info, run, first, run.end);
+    // Spares has_open_slots() a scan: a closed range stays closed.
+    if (run.closed && open == 0) store_relaxed(&run.chunk->quiet_gen, run.chunk->gen);
+  }
+
+  size_t read_part(State* s, const TrackInfo& info, const PinnedRun& run, const Slot* first,
+                   const Slot* last) {
+    TrackRows& rows = rows_of(info);
+    marks_.push_back({track_index_.at(info.id), rows.size(), rows.switches.size()});
+    track_id_ = info.id;
+    return read_slots(s, rows, run, first, last);
+  }
+
+  // The next thread end from `slot` on; null if no thread of the run's other records has ended.
+  static const Slot* find_thread_end(const PinnedRun& run, const Slot* slot) noexcept {
+    for (; slot < run.end; slot += record_units(slot)) {
+      if (load_acquire(&slot->begin) < run.chunk->open_ticks) return nullptr;
+      const uintptr_t word = load_relaxed(&slot->site);
+      if (tag_of(word) == RecordTag::slot && is_thread_end(site_of(word))) return slot;
+    }
+    return nullptr;
+  }
+
+  // Reads records of one thread. Returns the number of open ranges; 1 if a slot is not written.
+  size_t read_slots(State* s, TrackRows& rows, const PinnedRun& run, const Slot* slot,
+                    const Slot* last) {
+    const uint64_t open_ticks = run.chunk->open_ticks;
     membership_ = MembershipWalk(filter_.session_id, filter_.local);
     switches_ = &rows.switches;
-    reserve_rows(rows, rows.size() + units_of(run));
-    RowWriter writer(rows, units_of(run));
+    const auto most = static_cast<size_t>(last - slot);
+    reserve_rows(rows, rows.size() + most);
+    RowWriter writer(rows, most);
     size_t open = 0;
-    for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
+    while (slot < last) {
       if (FASTPROF_UNLIKELY(load_acquire(&slot->begin) < open_ticks)) {
         const Unwritten state = wait_written(s, run, slot);
         if (state == Unwritten::in_flight) ++rows_.in_flight;
-        if (state != Unwritten::written) return;
+        if (state != Unwritten::written) return 1;
       }
       const uintptr_t word = load_relaxed(&slot->site);
       const Site* site = site_of(word);
@@ -192,8 +247,7 @@ class Drain {
       }
       slot += units;
     }
-    // Spares has_open_slots() a scan: a closed range stays closed.
-    if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
+    return open;
   }
 
   // Counts the events of a run that the session had no room for.
@@ -403,6 +457,8 @@ class Drain {
   uint64_t unload_epoch_ = 0;
   RecordFilter filter_{};
   MembershipWalk membership_{0, false};
+  std::vector<Mark> marks_;                      // of the run being read
+  TrackRows before_;                             // of threads that ended before the session
   uint32_t track_id_ = 0;                        // of the run being read
   std::vector<TaskSwitch>* switches_ = nullptr;  // likewise
   size_t units_ahead_ = 0;  // units of this pass; 0 once reserve_words() has run

@@ -278,7 +278,8 @@ inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain&
       // The header as it was read first: a process that still runs may have handed the chunk on.
       std::memcpy(static_cast<void*>(chunk), &order[first]->header, sizeof(Chunk));
       const Slot* end = records.repair(chunk);
-      drain.read_spilled(snapshot, info, PinnedRun{chunk, end, true});
+      drain.read_spilled(snapshot, info,
+                         PinnedRun{chunk, end, true, false, chunk->part_bytes != 0});
     }
   }
   return records.last_stamp();

@@ -32,6 +32,7 @@ struct PinnedRun {
   const Slot* end;
   bool closed;           // its thread has taken another chunk: no record follows `end`
   bool refused = false;  // the session had no room for the chunk: events are counted, not read
+  bool shared = false;   // contains records of threads that have ended: see thread_end.hpp
 };
 
 // The pinned runs of one track.
@@ -302,7 +303,7 @@ inline Snapshot take_snapshot(State* s, int index) {
         count_pin(slot);
       }
       const bool closed = chunk->place != ChunkPlace::current;
-      rows.runs.push_back(PinnedRun{chunk, end, closed, refused});
+      rows.runs.push_back(PinnedRun{chunk, end, closed, refused, chunk->part_bytes != 0});
     }
     // A live thread without records may be named by another one's: see track_of_thread().
     if (rows.runs.empty() && track->alive == 0) continue;
@@ -332,7 +333,8 @@ inline Snapshot take_closed(State* s, int index) {
     TrackSnapshot rows;
     for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next)
       if ((chunk->pins & bit) != 0 && chunk->place == ChunkPlace::full)
-        rows.runs.push_back(PinnedRun{chunk, chunk_written_end(track, chunk), true});
+        rows.runs.push_back(
+            PinnedRun{chunk, chunk_written_end(track, chunk), true, false, chunk->part_bytes != 0});
     if (rows.runs.empty()) continue;
     rows.info = track_info(track);
     snapshot.tracks.push_back(std::move(rows));

@@ -169,7 +169,7 @@ class SpillFile {
       }
       done += static_cast<size_t>(n);
     }
-    entries_.push_back(Entry{track, bytes_, units, open_ticks});
+    entries_.push_back(Entry{track, bytes_, units, open_ticks, run.shared});
     bytes_ += size;
     return true;
   }
@@ -199,7 +199,8 @@ class SpillFile {
         whole = false;
         continue;
       }
-      feed(entry.track, PinnedRun{chunk, chunk_slots(chunk) + entry.units, true});
+      feed(entry.track,
+           PinnedRun{chunk, chunk_slots(chunk) + entry.units, true, false, entry.shared});
     }
     return whole;
   }
@@ -214,6 +215,7 @@ class SpillFile {
     uint64_t offset;
     size_t units;
     uint64_t open_ticks;
+    bool shared;
   };
   std::string folder_;
   int fd_ = -1;

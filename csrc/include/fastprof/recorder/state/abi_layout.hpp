@@ -23,7 +23,8 @@ static_assert(sizeof(Site) == 80 && offsetof(Site, name) == 8 && offsetof(Site, 
                   offsetof(Site, flags) == 68,
               "the site is ABI");
 static_assert(sizeof(Chunk) == 128 && offsetof(Chunk, open_ticks) == 32 &&
-                  offsetof(Chunk, pins) == 56 && offsetof(Chunk, owner) == 80,
+                  offsetof(Chunk, pins) == 56 && offsetof(Chunk, owner) == 80 &&
+                  offsetof(Chunk, part_bytes) == 92 && offsetof(Chunk, next_shared) == 104,
               "the chunk header is ABI");
 static_assert(sizeof(Slab) == 72 && offsetof(Slab, next) == 24, "the slab header is ABI");
 static_assert(sizeof(ThreadBlock) == 32 && offsetof(ThreadBlock, mask) == 16 &&
@@ -57,7 +58,7 @@ static_assert(offsetof(State, tracks) == 64 + kLocks && offsetof(State, sessions
                   offsetof(State, callbacks_users) == 14600 + kKey &&
                   offsetof(State, modules) == 14624 + kKey &&
                   offsetof(State, pid) == 14816 + kKey &&
-                  offsetof(State, reserved) == 15024 + kKey && sizeof(State) == 15232 + kKey,
+                  offsetof(State, reserved) == 15032 + kKey && sizeof(State) == 15232 + kKey,
               "State is ABI");
 
 }  // namespace abi_layout

@@ -48,9 +48,14 @@ struct Chunk {
   // Equals gen once a drain has found that no range of this full chunk is open, until the chunk is
   // handed out again (relaxed).
   uint32_t quiet_gen;
-  uint32_t reserved0;
+  // Bytes of records of threads that have ended and left the rest to the next (thread_end.hpp); 0:
+  // all records are of one thread (State::lock).
+  uint32_t part_bytes;
   Chunk* previous;  // in its track's list (State::lock)
-  uint64_t reserved[3];
+  // In State::shared_chunks: the next one, and what points at this one; else null (State::lock).
+  Chunk* next_shared;
+  Chunk** shared_link;
+  uint64_t reserved[1];
 };
 static_assert(sizeof(Chunk) == 128, "the chunk header is ABI");
 constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);
@@ -71,6 +76,10 @@ inline Slot* chunk_end(Chunk* chunk) noexcept {
 inline const Slot* closed_end(const Chunk* chunk) noexcept {
   return reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) +
                                        chunk->used_bytes);
+}
+// The first record of a chunk's present thread.
+inline Slot* current_part(Chunk* chunk) noexcept {
+  return reinterpret_cast<Slot*>(reinterpret_cast<char*>(chunk_slots(chunk)) + chunk->part_bytes);
 }
 // The chunk that contains an address of a slab, behind the slab's header.
 inline Chunk* chunk_of(const void* address) noexcept {

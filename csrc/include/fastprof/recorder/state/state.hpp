@@ -298,7 +298,9 @@ struct State {
   // Gives the id of the calling thread's stack of Python and native frames, for a block of type
   // python_stack; 0: none. `caller`: see capture_cpp_stack(). Set by the Python layer (release).
   uint64_t (*joined_stack)(const void* caller) = nullptr;
-  uint64_t reserved[26]{};
+  // Chunks that a thread has left for the next one (recorder/store/shared_chunks.hpp) (lock).
+  Chunk* shared_chunks = nullptr;
+  uint64_t reserved[25]{};
 };
 
 FASTPROF_NAMESPACE_END

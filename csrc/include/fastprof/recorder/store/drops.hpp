@@ -7,6 +7,7 @@
 #include "fastprof/recorder/state/session_membership.hpp"
 #include "fastprof/recorder/state/state.hpp"
 #include "fastprof/recorder/state/task_switch.hpp"
+#include "fastprof/recorder/state/thread_end.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -68,26 +69,25 @@ inline RecordCount count_records(const Chunk* chunk, const Slot* last,
     const uintptr_t word = load_relaxed(&slot->site);
     const RecordTag tag = tag_of(word);
     const Site* site = site_of(word);
-    // Not events: appended ends, which belong to another record, membership records and task
-    // switches.
+    // Not events: appended ends, which belong to another record, membership records, task switches
+    // and thread ends.
     const bool event = (tag == RecordTag::slot || tag == RecordTag::detailed) &&
                        site->kind != SiteKind::session_membership && !is_task_switch(site);
     if (event && membership.inside && (site->mask & session.mask) != 0 && begin >= session.t0 &&
         begin < session.t1)
       ++count;
     if (site->kind == SiteKind::session_membership) membership.apply(load_relaxed(&slot->end));
+    if (is_thread_end(site)) membership = MembershipWalk(session.session_id, session.local);
     slot += record_units(slot);
   }
   return {count, last};
 }
 
-// Whether a range in the chunk is still open. 2.5 us for a full chunk; slow paths only. State::lock
-// held.
-inline bool has_open_slots(const Chunk* chunk) noexcept {
-  if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen)
-    return false;
-  const Slot* last = closed_end(chunk);
-  for (const Slot* slot = chunk_slots(chunk); slot < last;) {
+// Whether a range between two records of a chunk is still open. 2.5 us for a full chunk; slow paths
+// only. State::lock held.
+inline bool has_open_slots_between(const Chunk* chunk, const Slot* slot,
+                                   const Slot* last) noexcept {
+  while (slot < last) {
     const uint64_t begin = load_acquire(&slot->begin);
     if (begin < chunk->open_ticks) return true;  // reserved, not written yet
     const uintptr_t word = load_relaxed(&slot->site);
@@ -100,6 +100,13 @@ inline bool has_open_slots(const Chunk* chunk) noexcept {
     slot += record_units(slot);
   }
   return false;
+}
+
+// Whether a range in the chunk, which is not current, is still open. State::lock held.
+inline bool has_open_slots(const Chunk* chunk) noexcept {
+  if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen)
+    return false;
+  return has_open_slots_between(chunk, chunk_slots(chunk), closed_end(chunk));
 }
 
 FASTPROF_NAMESPACE_END

@@ -13,6 +13,7 @@
 #include "fastprof/recorder/state/state.hpp"
 #include "fastprof/recorder/store/arena.hpp"
 #include "fastprof/recorder/store/backing_file.hpp"
+#include "fastprof/recorder/store/shared_chunks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -240,6 +241,7 @@ inline Chunk* take_chunk(State* s, bool populate, bool beyond_bound = false) noe
 // Puts a chunk on the free list. No session may pin it, and no range in it may be open unless its
 // thread is dead. State::lock held.
 inline void give_chunk(State* s, Chunk* chunk) noexcept {
+  unlist_shared(chunk);
   Slab* slab = slab_of(chunk);
   ++slab->free;
   if (FASTPROF_UNLIKELY(s->backing_file != nullptr) && !in_current_file(s, slab)) {

@@ -64,6 +64,7 @@ inline Chunk* oldest_idle_chunk(State* s, const Track* track) noexcept {
 // Takes a full, unpinned chunk from its track and counts its records as dropped. State::lock held.
 inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
   count_recycled(s, chunk);
+  unlist_shared(chunk);
   Track* owner = chunk->owner;
   unlink_chunk(owner, chunk);
   --owner->unpinned;
@@ -93,10 +94,10 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing, uint64_t lifte
   return chunk;
 }
 
-// Writes membership records for the thread's live thread-local sessions at the start of a chunk.
-// Returns the next slot. State::lock held.
+// Writes membership records for the thread's live thread-local sessions at the start of its part of
+// a chunk. Returns the next slot. State::lock held.
 inline Slot* repeat_memberships(State* s, const Track* track, Chunk* chunk) noexcept {
-  Slot* slot = chunk_slots(chunk);
+  Slot* slot = current_part(chunk);
   const uint64_t live = live_local_sessions(s, {track->local_sessions, track->local_newest_id});
   for (uint64_t rest = live; rest != 0; rest &= rest - 1)
     fill_membership(s, slot++, s->sessions[__builtin_ctzll(rest)].id, true);
@@ -133,15 +134,18 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
       if (growing)
         close_chunk(s, track, current,
                     reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
-      Chunk* chunk = nullptr;
-      if (units <= kChunkCapacity - kMaxSessions - 1) {
+      Chunk* chunk = track->next_sequence == 0 ? take_shared(s, units) : nullptr;
+      const bool shared = chunk != nullptr;
+      if (shared) {
+        continue_chunk(s, track, chunk);
+      } else if (units <= kChunkCapacity - kMaxSessions - 1) {
         const uint64_t lifted = pass_spill_gate(s);
         // `now` again: a session that ended while this thread waited must not count this loss.
         now = ticks(s);
         chunk = acquire_chunk(s, track, growing, lifted);
       }
       if (chunk != nullptr) {
-        append_chunk(s, track, chunk);
+        if (!shared) append_chunk(s, track, chunk);
         slot = repeat_task(s, track, repeat_memberships(s, track, chunk));
         blank_slot(slot);
         blank_slot(slot + units);

@@ -17,19 +17,12 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Makes a chunk the track's current one. State::lock held.
-inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
-  // No slot is valid until the new open_ticks: a reader of a backing file must not take the records
-  // of the chunk's previous thread for this one's.
-  store_relaxed(&chunk->open_ticks, UINT64_MAX);
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  chunk->pid = track->pid;
+// Links a chunk as the track's newest, current one. State::lock held.
+inline void link_current(State* s, Track* track, Chunk* chunk) noexcept {
   chunk->tid = track->tid;
   chunk->track_id = track->id;
   chunk->sequence = track->next_sequence++;
   chunk->close_ticks = UINT64_MAX;
-  chunk->used_bytes = 0;
-  chunk->counted = 0;
   chunk->owner = track;
   chunk->next = nullptr;
   chunk->previous = track->newest;
@@ -41,6 +34,19 @@ inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
     track->oldest = chunk;
   track->newest = chunk;
   label_chunk(s, track);
+}
+
+// Makes a chunk the track's current one. State::lock held.
+inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
+  // No slot is valid until the new open_ticks: a reader of a backing file must not take the records
+  // of the chunk's previous thread for this one's.
+  store_relaxed(&chunk->open_ticks, UINT64_MAX);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  chunk->pid = track->pid;
+  chunk->used_bytes = 0;
+  chunk->part_bytes = 0;
+  chunk->counted = 0;
+  link_current(s, track, chunk);
   store_release(&chunk->open_ticks, ticks(s));
 }
 
@@ -107,6 +113,16 @@ inline void free_track(State* s, Track* track) noexcept {
   }
   track->next = s->free_tracks;
   s->free_tracks = track;
+}
+
+// Makes a chunk that another thread left (take_shared) the track's first one. The records in it
+// stay as they are. State::lock held.
+inline void continue_chunk(State* s, Track* track, Chunk* chunk) noexcept {
+  Track* before = chunk->owner;
+  unlink_chunk(before, chunk);
+  if (chunk->pins == 0) --before->unpinned;
+  link_current(s, track, chunk);
+  if (before->alive == 0 && before->oldest == nullptr) free_track(s, before);
 }
 
 // Allocates a track and adds it to State::tracks, without a thread block. Null if the arena is
@@ -189,8 +205,12 @@ inline const Slot* chunk_written_end(const Track* track, const Chunk* chunk) noe
 // Closes the current chunk of a track whose thread cannot be writing. State::lock held.
 inline void close_track(State* s, Track* track) noexcept {
   Chunk* current = track->newest;
-  if (current != nullptr && current->place == ChunkPlace::current)
-    close_chunk(s, track, current, reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
+  if (current != nullptr && current->place == ChunkPlace::current) {
+    auto* last = const_cast<Slot*>(chunk_written_end(track, current));
+    const Slot* end = append_thread_end(s, track, current, last);
+    close_chunk(s, track, current, reinterpret_cast<uintptr_t>(end));
+    if (end != last) list_shared(s, current);
+  }
   track->alive = 0;
   track->block = nullptr;
 }
