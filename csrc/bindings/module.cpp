@@ -51,6 +51,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_propagate(module);
   fastprof::bindings::register_python_calls(module);
   fastprof::bindings::register_python_memory(module);
+  fastprof::bindings::register_sampling(module);
   fastprof::bindings::register_tasks(module);
   fastprof::bindings::register_legacy(module);
   fastprof::bindings::register_emission(module);

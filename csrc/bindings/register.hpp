@@ -25,6 +25,7 @@ void register_process(pybind11::module_& module);
 void register_python_memory(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
 void register_recover(pybind11::module_& module);
+void register_sampling(pybind11::module_& module);
 void register_session(pybind11::module_& module);
 void register_tasks(pybind11::module_& module);
 void register_torch(pybind11::module_& module);

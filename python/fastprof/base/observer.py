@@ -35,6 +35,11 @@ class Observer:
     def stop(self) -> None:
         """End, after the session."""
 
+    @property
+    def samples(self) -> Any:
+        """The SampledStacks of the recording, after finish(); None: this observer does not sample."""
+        return None
+
     def facts(self) -> Mapping[str, str]:
         """Return metadata for the backing file, after start()."""
         return {}

@@ -28,6 +28,16 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         " often, whose calls are summed into their callers); --no-calls: none",
     )
     recording.add_argument(
+        "--sample",
+        type=float,
+        nargs="?",
+        const=1000.0,
+        default=None,
+        metavar="HZ",
+        help="sample the Python stacks of all threads HZ times a second (default: 1000; write --sample=HZ); calls are"
+        " then recorded only with --calls",
+    )
+    recording.add_argument(
         "--min-duration",
         type=float,
         default=0,
@@ -161,6 +171,7 @@ def recording_arguments(
         "counters": options.counter,
         "python_calls": _calls(options, calls_by_default),
         "follow_children": options.follow,
+        "sample_hz": options.sample,
     }
 
 
@@ -181,6 +192,8 @@ def _calls(options: argparse.Namespace, by_default: bool) -> bool | CallFilter |
     """Return the value of profile(python_calls=...): which calls are recorded."""
     calls: bool | None = options.calls
     with_stack = options.with_stack or options.native
+    if options.sample is not None and calls is None:
+        calls = False
     bounded = by_default and calls is None and not with_stack
     traced = bool(calls) or (calls is None and (with_stack or bounded))
     if options.min_duration and not traced:

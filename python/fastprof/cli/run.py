@@ -174,7 +174,7 @@ def _report(
     if only_the_run and exited and _run_time_s(profiler) < (_USAGE_S if usage else _AT_ONCE_S):
         # The program printed its --help or a usage error: print nothing else.
         return 0
-    nothing = only_the_run and not has_calls
+    nothing = only_the_run and not has_calls and not _has_samples(profiler)
     failed = 0
     wrote: list[str] = []
     pages: list[str] = []
@@ -218,11 +218,14 @@ def _report_processes(profiler: Any) -> None:
 
 def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -> None:
     screen = Screen.of(sys.stderr)
-    if not (has_calls and _one_row(profiler)):  # one line, 100 %
+    if not ((has_calls or _has_samples(profiler)) and _one_row(profiler)):  # one line, 100 %
         print_message(table_text(_events(profiler), options, screen, calls=False))
     table = profiler.event_table
     if has_calls:
         print_message("\n".join(calls_lines(table, options, screen)))
+    if _has_samples(profiler):
+        samples = profiler.samples().table(row_limit=options.row_limit, max_width=screen.width or 0)
+        print_message("\n".join(map(screen.line, samples.split("\n"))))
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
         print_message(screen.line(line))
 
@@ -241,7 +244,16 @@ def _events(profiler: Any) -> Any:
 
 def _has_calls(profiler: Any) -> bool:
     try:
-        return bool(profiler.event_table.column("is_python_function").any())
+        table = profiler.event_table
+        calls = table.sites.column("is_python_function")
+        return bool(calls[table.column("site")].any())
+    except Exception:
+        return False
+
+
+def _has_samples(profiler: Any) -> bool:
+    try:
+        return len(profiler.samples()) > 0
     except Exception:
         return False
 

@@ -13,6 +13,7 @@ from fastprof.base.native_numbers import Category
 from fastprof.base.observer import Observer
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.options import Options
+from fastprof.profiler.stack_sampling import StackSampling
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
 from fastprof.record.thread_starts import FollowedWork
@@ -77,3 +78,5 @@ def _of_python(options: Options) -> Iterator[Observer]:
         yield TracedCalls(options.python_calls)
     if options.python_memory:
         yield PythonMemory(options.python_memory == "exact")
+    if options.sample_hz:
+        yield StackSampling(options.sample_hz)

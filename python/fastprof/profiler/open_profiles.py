@@ -68,6 +68,7 @@ def _in_child() -> None:
     thread_starts.after_fork_in_child()
     _core.after_fork_in_child()
     _core.forget_python_calls_in_child()
+    _core.sampling_after_fork_in_child()
     _core.python_memory_after_fork_in_child()
     _core.forget_tasks_in_child()
 

@@ -36,6 +36,8 @@ OVERFLOW_POLICIES = {
 # The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
 
+MAX_SAMPLE_HZ = 20_000
+
 _warned: set[str] = set()
 
 
@@ -80,6 +82,7 @@ class Options:
     kineto_metadata: bool = False
     follow_children: bool = False
     tasks: bool = True
+    sample_hz: float = 0.0  # 0: stacks are not sampled
     quiet: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -114,6 +117,7 @@ def make_options(
     follow_children: bool = False,
     tasks: bool = True,
     python_memory: bool | str = False,
+    sample_hz: float | None = None,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -211,6 +215,15 @@ def make_options(
             f"unknown python_memory {python_memory!r}. Use True or 'sampled' (a sample of the blocks), or 'exact' "
             "(each block)."
         )
+    if sample_hz is not None and not 0 < sample_hz <= MAX_SAMPLE_HZ:
+        raise errors.ValueError(
+            f"sample_hz must be above 0 and at most {MAX_SAMPLE_HZ}, not {sample_hz!r}. Use 100 to 1000, or None for"
+            " no samples."
+        )
+    if sample_hz and follow_children:
+        missing["sample_hz"] = (
+            "sample_hz applies to this process only: the processes that it starts are not sampled"
+        )
     profile_memory = profile_memory or bool(python_memory)
     categories = 0
     if ProfilerActivity.CPU in kept:
@@ -280,6 +293,7 @@ def make_options(
         kineto_metadata=bool(config.get("expose_kineto_event_metadata")),
         follow_children=bool(follow_children),
         tasks=bool(categories & Category.TASK),
+        sample_hz=float(sample_hz or 0),
         missing=missing,
     )
 

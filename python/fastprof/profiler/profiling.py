@@ -65,6 +65,11 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     positions between the Python frames; implies with_stack. Ranges of annotated C++ code then have stacks
     too. Frames of the interpreter and of fastprof are left out.
 
+    sample_hz: sample the Python stacks of all threads so often a second (None: never; 1000 is usual), by a native
+    thread that takes no GIL and stops no thread; see samples() and docs/sampling.md. Samples are also rows of
+    category sample below the ranges of their thread, in events(), event_table and traces, unless calls are
+    recorded. Followed processes are not sampled.
+
     Memory:
 
     python_memory: also record allocations and frees of Python's own allocators (CPython's domains raw, mem
@@ -165,6 +170,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         follow_children: bool = False,
         tasks: bool = True,
         python_memory: bool | str = False,
+        sample_hz: float | None = None,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -201,6 +207,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
             "follow_children": follow_children and self.enabled,
             "tasks": bool(tasks) and self.enabled,
             "python_memory": python_memory if self.enabled else False,
+            "sample_hz": sample_hz if self.enabled else None,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops

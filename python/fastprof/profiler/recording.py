@@ -22,6 +22,7 @@ from fastprof.record.shard_folder import FOLDER_FACT
 
 if TYPE_CHECKING:
     from fastprof.base.observer import Observer
+    from fastprof.model.sampled_stacks import SampledStacks
     from fastprof.profiler.children import FollowedChildren
 
 __all__ = ["Recording"]
@@ -224,6 +225,11 @@ class Recording:
         found = [self._alone("names", why, partial(_name_of, thread), None) for thread in threads]
         return dict(filter(None, found))
 
+    def _samples(self, capture: _core.Capture) -> SampledStacks | None:
+        names = {tid: name for _, pid, tid, name, *_ in capture.tracks() if pid == self._pid}
+        found = (observer.samples for observer in self._observers)
+        return next((s.with_names(names) for s in found if s is not None), None)
+
     def _close_children(self) -> None:
         if self._children is not None:
             self._alone(
@@ -270,6 +276,7 @@ class Recording:
                 metadata = {**metadata, "processes": processes}
             result = self._with_parameters(Result(capture, self._options, metadata, pauses))
             result.distributed = self._distributed
+            result.samples = self._samples(capture)
             self._alone(
                 "metadata",
                 "metadata of the job or the GPUs is missing",

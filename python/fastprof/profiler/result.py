@@ -16,6 +16,7 @@ from fastprof.profiler.options import Options
 
 if TYPE_CHECKING:
     from fastprof.analysis.memory_categories import MemoryProfile
+    from fastprof.model.sampled_stacks import SampledStacks
     from fastprof.model.table import EventTable
     from fastprof.views import EventList, FunctionEvent
 
@@ -41,6 +42,7 @@ class Result:
         self.device_members: dict[str, str] = {}
         # Addresses of parameters at the end, for the categories of memory.
         self.parameters: frozenset[int] = frozenset()
+        self.samples: SampledStacks | None = None
         keep_readable_at_exit(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Result:
@@ -57,7 +59,7 @@ class Result:
         # The tables contain all of the capture, which cannot be pickled.
         arguments = (
             self._recorded, self.table, self.options, self.metadata, self.distributed, self.device_members,
-            self.parameters,
+            self.parameters, self.samples,
         )  # fmt: skip
         return _result_of, arguments
 
@@ -86,6 +88,10 @@ class Result:
             from fastprof.decode.short_calls import fold_short_calls
 
             table = fold_short_calls(table, self._min_call_ns)
+        if self._has_sample_rows and self.samples is not None:
+            from fastprof.decode.sample_rows import with_samples
+
+            table = with_samples(table, self.samples)
         return table
 
     @property
@@ -121,10 +127,16 @@ class Result:
         chosen = self.options.python_calls
         return 0 if chosen is None else math.ceil(1000 * chosen.min_duration_us)
 
+    @property
+    def _has_sample_rows(self) -> bool:
+        """Whether samples are rows. Beside recorded calls, which say the same exactly, they are not."""
+        return self.samples is not None and self.options.python_calls is None
+
     @cached_property
     def capture_to_write(self) -> _core.Capture:
         """The capture to export: the session's own, or, if rows were left out, one made from the table."""
-        if self.capture is not None and not self.pauses and not self._min_call_ns:
+        changed = self.pauses or self._min_call_ns or self._has_sample_rows
+        if self.capture is not None and not changed:
             return self.capture
         from fastprof.exporters.trace_writers import capture_of_table
 
@@ -151,10 +163,11 @@ def _result_of(
     distributed: dict[str, Any] | None,
     device_members: dict[str, str],
     parameters: frozenset[int],
+    samples: SampledStacks | None,
 ) -> Result:
     result = Result(None, options, metadata)
     result.distributed, result.device_members = distributed, device_members
-    result.parameters = parameters
+    result.parameters, result.samples = parameters, samples
     result.__dict__.update(_recorded=recorded, table=table)
     return result
 

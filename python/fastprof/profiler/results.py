@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastprof.profiler.kineto import KinetoResults
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
     from fastprof.views.python_calls import PythonCallStats
+    from fastprof.views.samples import Samples
 
 __all__ = ["ProfileResults"]
 
@@ -184,6 +185,21 @@ class ProfileResults(MemoryResults):
             reason = self.missing.get("python_calls", "make the profile with python_calls=True")
             raise errors.StateError(f"no Python calls were recorded: {reason}")
         return PythonCallStats(result.table)
+
+    def samples(self) -> Samples:
+        """Return what was sampled in the last recording: shares of functions, lines, modules and threads.
+
+            print(prof.samples().table("line", mode="cpu"))
+
+        Raises errors.StateError unless the profile was made with sample_hz.
+        """
+        from fastprof.views.samples import Samples
+
+        result = self._finished_results()[-1]
+        if result.samples is None:
+            reason = self.missing.get("sample_hz", "make the profile with sample_hz=1000")
+            raise errors.StateError(f"no stacks were sampled: {reason}")
+        return Samples(result.samples)
 
     def total_average(self) -> FunctionEventAvg:
         """Return one average of all events."""

@@ -50,6 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "native": False,
     "follow_children": False,
     "python_memory": False,
+    "sample_hz": None,
 }
 
 
@@ -70,6 +71,8 @@ DEFAULTS: dict[str, Any] = {
             ["--native", "--min-duration", "50"],
             {"native": True, "python_calls": fastprof.CallFilter(min_duration_us=50)},
         ),
+        (["--sample"], {"sample_hz": 1000.0, "python_calls": False}),
+        (["--sample=50", "--calls"], {"sample_hz": 50.0, "python_calls": True}),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--python-memory"], {"profile_memory": True, "python_memory": True}),

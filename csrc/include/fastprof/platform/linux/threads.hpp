@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -26,6 +27,17 @@ inline uint32_t thread_id() noexcept {
 // Whether the kernel still knows a thread of this process.
 inline bool thread_exists(uint32_t pid, uint32_t tid) noexcept {
   return ::syscall(SYS_tgkill, static_cast<long>(pid), static_cast<long>(tid), 0) == 0;
+}
+
+// Reads the CPU time in ns that a thread of this process has used. False if the thread has ended.
+inline bool read_thread_cpu_ns(uint32_t tid, int64_t* cpu_ns) noexcept {
+  // The kernel's encoding of a thread's clock, as pthread_getcpuclockid() makes it of a pthread_t,
+  // which must not be used for a thread that may have ended.
+  const auto clock = static_cast<clockid_t>((~tid << 3) | 6);
+  timespec time{};
+  if (::clock_gettime(clock, &time) != 0) return false;
+  *cpu_ns = int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+  return true;
 }
 
 // Copies the calling thread's name; empty if it has none.

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/python/stack_reader.hpp"
+
+#include <algorithm>
+
+#include "fastprof/platform/checked_copy.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+constexpr uintptr_t kPageBytes = 4096;  // or a divisor of it: a copy below crosses no page
+constexpr size_t kBufferBytes = size_t{1} << 18;
+constexpr size_t kMaxLinks = 32;
+// Copied below the innermost frame with it. A larger part would take longer than a call.
+constexpr uintptr_t kInnermostBytes = 1024;
+// Frames are objects of their own on 3.10; later ones lie side by side.
+constexpr bool kSideBySide = PY_VERSION_HEX >= 0x030B0000;
+
+uintptr_t lowest_of_page(uintptr_t address) noexcept {
+  return address & ~(kPageBytes - 1);
+}
+
+}  // namespace
+
+StackReader::StackReader(int pid) : pid_(pid), bytes_(kBufferBytes) {
+  frames_.reserve(kMaxFrames);
+}
+
+size_t StackReader::make_room(size_t size_bytes) {
+  if (used_ + size_bytes > bytes_.size()) {
+    windows_.clear();
+    used_ = 0;
+  }
+  const size_t at = used_;
+  used_ += size_bytes;
+  return at;
+}
+
+const char* StackReader::find(uintptr_t frame) const noexcept {
+  for (size_t i = windows_.size(); i-- != 0;) {
+    const Window& window = windows_[i];
+    if (frame >= window.low && frame + kFrame.size_bytes <= window.high)
+      return &bytes_[window.at + (frame - window.low)];
+  }
+  return nullptr;
+}
+
+const char* StackReader::load(uintptr_t frame) {
+  // The callers of a frame lie below it.
+  const uintptr_t low = kSideBySide ? lowest_of_page(frame) : frame;
+  const size_t size = frame + kFrame.size_bytes - low;
+  const size_t at = make_room(size);
+  const platform::MemoryPiece piece = {low, &bytes_[at], size};
+  if (platform::copy_pieces(pid_, &piece, 1) != 1) return nullptr;
+  windows_.push_back({low, low + size, at});
+  return &bytes_[at + (frame - low)];
+}
+
+bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost) {
+  uintptr_t frame = 0;
+  platform::MemoryPiece pieces[2] = {{thread.frame_word, &frame, sizeof frame}, {}};
+  if (platform::copy_pieces(pid_, pieces, 1) != 1) return false;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    *innermost = frame;
+    if (frame == 0) return true;
+    if (frame % alignof(void*) != 0) return false;
+    const uintptr_t low =
+        kSideBySide ? std::max(lowest_of_page(frame), frame - kInnermostBytes) : frame;
+    const uintptr_t high = frame + kFrame.size_bytes;
+    windows_.clear();
+    used_ = 0;
+    pieces[1] = {low, &bytes_[make_room(high - low)], high - low};
+    if (platform::copy_pieces(pid_, pieces, 2) != 2) return false;
+    windows_.push_back({low, high, 0});
+    if (frame == 0 || find(frame) != nullptr) {
+      *innermost = frame;  // as read immediately before the frames
+      return true;
+    }
+  }
+  return false;
+}
+
+bool StackReader::copy_chain(const ThreadWords& thread) {
+  frames_.clear();
+  links_.clear();
+  truncated_ = false;
+  uintptr_t at = 0;
+  if (thread.frame_word == 0) return true;
+  if (!copy_innermost(thread, &at)) return false;
+  const uintptr_t innermost = at;
+  uintptr_t marked = 0;  // Brent's detection of cycles
+  size_t steps = 0;
+  size_t next_mark = 1;
+  const char* inner = nullptr;
+  uintptr_t inner_at = 0;
+  while (at != 0) {
+    if (at % alignof(void*) != 0 || at == marked) return false;
+    if (++steps == next_mark) {
+      marked = at;
+      next_mark *= 2;
+    }
+    const char* words = find(at);
+    if (words == nullptr) {
+      // The innermost frame may return meanwhile: the stack is then that of before.
+      if (inner != nullptr && inner_at != innermost && links_.size() < kMaxLinks) {
+        Link link;
+        link.frame = inner_at;
+        std::memcpy(link.words, inner, sizeof link.words);
+        links_.push_back(link);
+      }
+      words = load(at);
+      if (words == nullptr) return false;
+    }
+    const uint8_t owner = kFrame.owner == 0 ? 0 : load_at<uint8_t>(words, kFrame.owner);
+    // The low bits of a pointer are a tag on 3.14.
+    const uintptr_t code = load_at<uintptr_t>(words, kFrame.code) & ~uintptr_t{7};
+    const bool of_function =
+        owner < kOwnedByInterpreter && code != 0 && code != reinterpret_cast<uintptr_t>(Py_None);
+    if (of_function) {
+      if (frames_.size() == kMaxFrames) {
+        truncated_ = true;
+        return true;
+      }
+      frames_.push_back({at, code, instruction_offset(words, code), 0, owner});
+    }
+    inner = words;
+    inner_at = at;
+    at = load_at<uintptr_t>(words, kFrame.previous);
+  }
+  return true;
+}
+
+bool StackReader::copy_heads() {
+  codes_.clear();
+  for (CopiedFrame& frame : frames_) {
+    const size_t recent = codes_.size() > 8 ? codes_.size() - 8 : 0;
+    const auto known =
+        std::find(codes_.begin() + static_cast<std::ptrdiff_t>(recent), codes_.end(), frame.code);
+    frame.head = static_cast<uint32_t>(known - codes_.begin());
+    if (known == codes_.end()) codes_.push_back(frame.code);
+  }
+  heads_.resize(codes_.size() * kCodeHeadBytes);
+  std::vector<platform::MemoryPiece> pieces(codes_.size());
+  for (size_t i = 0; i < codes_.size(); ++i)
+    pieces[i] = {codes_[i], &heads_[i * kCodeHeadBytes], kCodeHeadBytes};
+  if (platform::copy_pieces(pid_, pieces.data(), pieces.size()) != pieces.size()) return false;
+  for (size_t i = 0; i < codes_.size(); ++i)
+    if (load_at<PyTypeObject*>(&heads_[i * kCodeHeadBytes], offsetof(PyObject, ob_type)) !=
+        &PyCode_Type)
+      return false;
+  size_t kept = 0;
+  for (const CopiedFrame& frame : frames_) {
+    const char* head = code_head(frame);
+    if (is_before_function(head, frame.offset, frame.owner)) continue;
+    const int64_t size = code_bytes(head);
+    if (frame.offset < -2 || (size != 0 && frame.offset > size)) return false;
+    frames_[kept++] = frame;
+  }
+  frames_.resize(kept);
+  return true;
+}
+
+// Whether the frames at which the copies were taken apart have the same code and caller as before,
+// and no frame of the current chunk has returned since.
+bool StackReader::links_hold(const ThreadWords& thread) {
+  if (links_.empty()) return true;
+  std::vector<Link> now(links_.size());
+  std::vector<platform::MemoryPiece> pieces(links_.size());
+  for (size_t i = 0; i < links_.size(); ++i)
+    pieces[i] = {links_[i].frame, now[i].words, sizeof now[i].words};
+  if (platform::copy_pieces(pid_, pieces.data(), pieces.size()) != pieces.size()) return false;
+  for (size_t i = 0; i < links_.size(); ++i)
+    for (const size_t offset : {kFrame.code, kFrame.previous})
+      if (load_at<uintptr_t>(links_[i].words, offset) != load_at<uintptr_t>(now[i].words, offset))
+        return false;
+  uintptr_t chunk = 0;
+  uintptr_t top = 0;
+  if (!read_stack_top(pid_, thread, &chunk, &top)) return false;
+  if (chunk == 0 || chunk != thread.stack_chunk || top < chunk) return true;
+  return std::none_of(links_.begin(), links_.end(), [chunk, top](const Link& link) {
+    return link.frame >= top && link.frame - chunk < kPageBytes * 4;
+  });
+}
+
+StackState StackReader::read(const ThreadWords& thread) {
+  if (!copy_chain(thread)) return StackState::torn;
+  if (frames_.empty()) return StackState::empty;
+  if (!copy_heads() || !links_hold(thread)) return StackState::torn;
+  return frames_.empty() ? StackState::empty : StackState::complete;
+}
+
+bool StackReader::is_still_running(const ThreadWords& thread, const CopiedFrame& frame) {
+  StackReader second(pid_);
+  return second.copy_chain(thread) &&
+         std::any_of(second.frames_.begin(), second.frames_.end(), [&frame](const CopiedFrame& f) {
+           return f.frame == frame.frame && f.code == frame.code;
+         });
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// StackReader: copies the Python stack of a thread that may run meanwhile, without the GIL.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "adapters/python/frame_layout.hpp"
+#include "adapters/python/other_threads.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+struct CopiedFrame {
+  uintptr_t frame;
+  uintptr_t code;
+  int64_t offset;  // of the instruction, in bytes
+  uint32_t head;   // index of the code object's copy
+  uint8_t owner;
+};
+
+enum class StackState : uint8_t { complete, empty, torn };
+
+// Use from one thread.
+//
+// A thread that holds the GIL runs on while its frames are copied. The innermost frames are copied
+// by the system call that also reads the address of the innermost one, within some tens of ns.
+// Outer frames are copied later and compared again at the end. A stack is torn if a link or code
+// object is invalid, an outer frame has changed, or a frame lies above the top of the thread's
+// stack.
+class StackReader {
+ public:
+  static constexpr size_t kMaxFrames = 1024;  // of deeper stacks, the innermost ones
+
+  explicit StackReader(int pid);
+
+  // Copies a thread's stack into frames(), innermost first, and the heads of its code objects.
+  StackState read(const ThreadWords& thread);
+
+  const std::vector<CopiedFrame>& frames() const noexcept { return frames_; }
+  bool truncated() const noexcept { return truncated_; }
+  const char* code_head(const CopiedFrame& frame) const noexcept {
+    return &heads_[frame.head * kCodeHeadBytes];
+  }
+  // Whether a second reading of the chain contains this frame with the same code object.
+  bool is_still_running(const ThreadWords& thread, const CopiedFrame& frame);
+
+ private:
+  struct Window {
+    uintptr_t low;
+    uintptr_t high;
+    size_t at;  // in bytes_
+  };
+  struct Link {
+    uintptr_t frame;
+    char words[kFrame.size_bytes];
+  };
+
+  bool copy_chain(const ThreadWords& thread);
+  bool copy_innermost(const ThreadWords& thread, uintptr_t* innermost);
+  const char* find(uintptr_t frame) const noexcept;
+  const char* load(uintptr_t frame);
+  size_t make_room(size_t size_bytes);
+  bool copy_heads();
+  bool links_hold(const ThreadWords& thread);
+
+  const int pid_;
+  std::vector<char> bytes_;
+  size_t used_ = 0;
+  std::vector<Window> windows_;
+  std::vector<Link> links_;
+  std::vector<CopiedFrame> frames_;
+  std::vector<uintptr_t> codes_;
+  std::vector<char> heads_;
+  bool truncated_ = false;
+};
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

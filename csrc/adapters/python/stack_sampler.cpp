@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/python/stack_sampler.hpp"
+
+#include <Python.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+#include "fastprof/platform/checked_copy.hpp"
+#include "fastprof/platform/clock.hpp"
+#include "fastprof/platform/threads.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+constexpr int kReadingsOfNewCode = 32;
+
+uint64_t next_random(uint64_t* state) noexcept {  // splitmix64
+  *state += 0x9E3779B97F4A7C15u;
+  uint64_t mixed = (*state ^ (*state >> 30)) * 0xBF58476D1CE4E5B9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+  return mixed ^ (mixed >> 31);
+}
+
+// The frames of the calling thread by the public interface: code objects and lines.
+std::vector<std::pair<uintptr_t, int>> frames_by_interface() {
+  std::vector<std::pair<uintptr_t, int>> found;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame != nullptr) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    found.emplace_back(reinterpret_cast<uintptr_t>(code), PyFrame_GetLineNumber(frame));
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return found;
+}
+
+}  // namespace
+
+StackSampler::StackSampler(double hz, uint64_t max_runs)
+    : period_ns_(std::max<int64_t>(static_cast<int64_t>(1e9 / hz), 1000)),
+      max_runs_(max_runs),
+      pid_(static_cast<int>(::getpid())),
+      reader_(pid_),
+      codes_(pid_) {}
+
+StackSampler::~StackSampler() {
+  end();
+}
+
+std::string StackSampler::problem_of_layout() {
+  if (!platform::can_copy_pieces())
+    return "the system does not permit process_vm_readv: allow it in the container's seccomp "
+           "profile";
+  const auto expected = frames_by_interface();
+  const auto own = reinterpret_cast<uintptr_t>(PyThreadState_Get());
+  bool agrees = others_.read(pid_);
+  const auto& threads = others_.threads();
+  const auto self = std::find_if(threads.begin(), threads.end(),
+                                 [own](const ThreadWords& words) { return words.address == own; });
+  agrees = agrees && self != threads.end() && reader_.read(*self) == StackState::complete;
+  const std::vector<CopiedFrame> frames = agrees ? reader_.frames() : std::vector<CopiedFrame>();
+  agrees = agrees && frames.size() == std::min(expected.size(), StackReader::kMaxFrames);
+  for (size_t i = 0; agrees && i < frames.size(); ++i) {
+    const char* head = reader_.code_head(frames[i]);
+    uint32_t number = codes_.find(frames[i].code, head);
+    if (number == CodeTable::kUnknown) {
+      number = codes_.read(frames[i].code, head);
+      if (number != CodeTable::kUnknown) codes_.keep(frames[i].code, head, number);
+    }
+    agrees = number != CodeTable::kUnknown && frames[i].code == expected[i].first &&
+             codes_.line(number, frames[i].offset) == std::max(expected[i].second, 0);
+  }
+  return agrees ? std::string()
+                : std::string(
+                      "frames of this interpreter cannot be read without the GIL: use "
+                      "python_calls=True, or CPython 3.10 to 3.13");
+}
+
+std::string StackSampler::begin(int64_t unix_offset_ns) {
+  unix_offset_ns_ = unix_offset_ns;
+  if (std::string problem = problem_of_layout(); !problem.empty()) return problem;
+  const auto pthread = reinterpret_cast<uintptr_t>(::pthread_self());
+  const uint32_t tid = platform::thread_id();
+  // Signals of the program are for its own threads.
+  sigset_t all;
+  sigset_t former;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
+  std::string problem;
+  try {
+    thread_ = new std::thread([this, pthread, tid] {
+      platform::name_this_thread("fastprof-sample");
+      others_.learn_kernel_ids(pthread, tid);
+      run();
+    });
+  } catch (const std::exception& error) {
+    problem = std::string("the sampling thread could not be started: ") + error.what();
+  }
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  return problem;
+}
+
+void StackSampler::end() {
+  if (thread_ == nullptr) return;
+  {
+    const std::lock_guard<std::mutex> hold(lock_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_->join();
+  delete thread_;
+  thread_ = nullptr;
+}
+
+void StackSampler::forget_in_child() noexcept {
+  thread_ = nullptr;  // its destructor would end the process
+}
+
+void StackSampler::run() {
+  using Clock = std::chrono::steady_clock;
+  uint64_t random = static_cast<uint64_t>(platform::monotonic_ns());
+  int64_t grid_ns = platform::monotonic_ns();
+  const int64_t start_ns = grid_ns;
+  const Clock::time_point start = Clock::now();
+  uint64_t number = 0;
+  try {
+    for (;;) {
+      grid_ns += period_ns_;
+      const int64_t now_ns = platform::monotonic_ns();
+      if (now_ns > grid_ns) {  // the last tick took too long, or this thread had no CPU
+        const int64_t missed = (now_ns - grid_ns) / period_ns_ + 1;
+        counts_.missed_ticks += static_cast<uint64_t>(missed);
+        grid_ns += missed * period_ns_;
+      }
+      // Uniform in the period: a program's own period cannot stay in step with the ticks.
+      const auto jitter =
+          static_cast<int64_t>(next_random(&random) % static_cast<uint64_t>(period_ns_));
+      const int64_t at_ns = grid_ns - period_ns_ / 2 + (jitter - period_ns_ / 2) / 2;
+      {
+        std::unique_lock<std::mutex> hold(lock_);
+        if (changed_.wait_until(hold, start + std::chrono::nanoseconds(at_ns - start_ns),
+                                [this] { return ends_; }))
+          break;
+      }
+      if (is_python_finalizing()) break;
+      tick(platform::monotonic_ns(), ++number);
+    }
+  } catch (const std::bad_alloc&) {
+    ++counts_.no_room;  // and no later samples
+  }
+  platform::read_thread_cpu_ns(platform::thread_id(), &counts_.cpu_ns);
+}
+
+void StackSampler::tick(int64_t now_ns, uint64_t number) {
+  ++counts_.ticks;
+  if (!others_.read(pid_)) {
+    ++counts_.torn;
+    return;
+  }
+  for (const ThreadWords& thread : others_.threads()) sample(thread, now_ns, number);
+  last_tick_ns_ = now_ns;
+}
+
+void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t number) {
+  Known& known = known_[thread.address];
+  const bool is_new = known.tick == 0 || known.id != thread.id;
+  if (is_new) {
+    known = Known{};
+    known.id = thread.id;
+    known.thread = static_cast<uint32_t>(threads_.size());
+    threads_.push_back({thread.tid, thread.id});
+  }
+  int64_t cpu_ns = 0;
+  const bool has_clock = thread.tid != 0 && platform::read_thread_cpu_ns(thread.tid, &cpu_ns);
+  if (!has_clock && thread.tid != 0 && !FASTPROF_DARWIN) return;  // it has ended
+  const int64_t used_ns = cpu_ns - known.cpu_ns;
+  known.cpu_ns = cpu_ns;
+  // A thread that used no CPU has the stack of the last tick.
+  if (!has_clock || used_ns != 0 || is_new || !known.is_current) {
+    known.is_current = read_node(thread, &known.node, &known.truncated);
+    if (!known.is_current) {
+      ++counts_.torn;
+      return;
+    }
+  }
+  uint8_t state = thread.has_gil ? kHasGil : 0;
+  if (known.truncated) state |= kTruncated;
+  if (!has_clock) {
+    state |= thread.has_gil ? kOnCpu : 0;
+  } else if (used_ns != 0 && !is_new) {
+    int64_t later_ns = 0;
+    const bool advances = platform::read_thread_cpu_ns(thread.tid, &later_ns) && later_ns != cpu_ns;
+    const bool mostly = 2 * used_ns >= now_ns - last_tick_ns_;
+    if (advances || thread.has_gil || mostly) state |= kOnCpu;
+  }
+  add(known, now_ns, number, state);
+}
+
+bool StackSampler::read_node(const ThreadWords& thread, int32_t* node, bool* truncated) {
+  const StackState found = reader_.read(thread);
+  if (found == StackState::torn) return false;
+  *node = -1;
+  *truncated = found == StackState::complete && reader_.truncated();
+  if (found == StackState::empty) return true;
+  const auto& frames = reader_.frames();
+  int32_t at = -1;
+  for (size_t i = frames.size(); i-- != 0;) {
+    const uint32_t code = number_of(thread, frames[i]);
+    if (code == CodeTable::kUnknown) return false;
+    at = child(at, code, codes_.line(code, frames[i].offset));
+  }
+  *node = at;
+  return true;
+}
+
+uint32_t StackSampler::number_of(const ThreadWords& thread, const CopiedFrame& frame) {
+  const char* head = reader_.code_head(frame);
+  const uint32_t known = codes_.find(frame.code, head);
+  if (known != CodeTable::kUnknown) return known;
+  const uint32_t number = codes_.read(frame.code, head);
+  if (number == CodeTable::kUnknown) return number;
+  for (int i = 0; i < kReadingsOfNewCode; ++i) {
+    if (!reader_.is_still_running(thread, frame)) continue;
+    codes_.keep(frame.code, head, number);
+    return number;
+  }
+  codes_.drop_newest();
+  return CodeTable::kUnknown;
+}
+
+int32_t StackSampler::child(int32_t parent, uint32_t code, int line) {
+  const auto next = static_cast<int32_t>(nodes_.size());
+  const auto [found, added] = children_.emplace(NodeKey{parent, code, line}, next);
+  if (added) nodes_.push_back({parent, code, line});
+  return found->second;
+}
+
+void StackSampler::add(Known& known, int64_t now_ns, uint64_t number, uint8_t state) {
+  const int64_t at_ns = now_ns + unix_offset_ns_;
+  const bool consecutive = known.tick + 1 == number && known.run != 0;
+  known.tick = number;
+  if (consecutive) {
+    SampleRun& last = runs_[known.run - 1];
+    if (last.node == known.node && last.state == state) {
+      last.last_ns = at_ns;
+      ++last.count;
+      return;
+    }
+  }
+  if (runs_.size() >= max_runs_) {
+    ++counts_.no_room;
+    known.run = 0;
+    return;
+  }
+  runs_.push_back({at_ns, at_ns, known.thread, known.node, 1, state});
+  known.run = runs_.size();
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// StackSampler: a native thread that samples the Python stacks of all threads of the interpreter,
+// without the GIL and without stopping them.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/python/code_table.hpp"
+#include "adapters/python/other_threads.hpp"
+#include "adapters/python/stack_reader.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+// States of a thread in a sample, as bits.
+constexpr uint8_t kHasGil = 1;
+constexpr uint8_t kOnCpu = 2;
+constexpr uint8_t kTruncated = 4;  // outer frames are missing
+
+// Consecutive samples of a thread with the same stack and state.
+struct SampleRun {
+  int64_t first_ns;
+  int64_t last_ns;
+  uint32_t thread;  // index in threads
+  int32_t node;     // index in nodes, innermost frame; -1: no Python frame
+  uint32_t count;
+  uint8_t state;
+};
+
+struct SampledThread {
+  uint32_t tid;  // 0 if unknown
+  uint64_t python_ident;
+};
+
+// A frame below another one: a path to the outermost frame is a stack.
+struct StackNode {
+  int32_t parent;  // -1: outermost
+  uint32_t code;
+  int32_t line;
+};
+
+struct SampleCounts {
+  uint64_t ticks;
+  uint64_t missed_ticks;
+  uint64_t torn;     // samples of a thread whose stack changed while it was copied
+  uint64_t no_room;  // samples that are not kept, because of max_runs
+  int64_t cpu_ns;    // of the sampling thread
+};
+
+class StackSampler {
+ public:
+  StackSampler(double hz, uint64_t max_runs);
+  ~StackSampler();
+  StackSampler(const StackSampler&) = delete;
+  StackSampler& operator=(const StackSampler&) = delete;
+
+  // Begins to sample; returns why it cannot, empty if it can. `unix_offset_ns`: what is added to
+  // the monotonic clock. Requires the GIL.
+  std::string begin(int64_t unix_offset_ns);
+
+  // Ends the sampling thread; what it has recorded stays. Without the GIL, from one thread.
+  void end();
+
+  // In a forked child, where the thread does not exist: releases nothing and waits for nothing.
+  void forget_in_child() noexcept;
+
+  // After end().
+  const std::vector<SampleRun>& runs() const noexcept { return runs_; }
+  const std::vector<SampledThread>& threads() const noexcept { return threads_; }
+  const std::vector<StackNode>& nodes() const noexcept { return nodes_; }
+  const std::vector<CodeNames>& codes() const noexcept { return codes_.codes(); }
+  const SampleCounts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Known {
+    uint64_t id;
+    uint32_t thread;
+    int64_t cpu_ns;
+    uint64_t tick;
+    uint64_t run;  // index in runs_ plus 1
+    int32_t node;
+    bool is_current;  // whether `node` is the stack at `cpu_ns`
+    bool truncated;
+  };
+  struct NodeKey {
+    int32_t parent;
+    uint32_t code;
+    int32_t line;
+    bool operator==(const NodeKey& o) const noexcept {
+      return parent == o.parent && code == o.code && line == o.line;
+    }
+  };
+  struct NodeHash {
+    size_t operator()(const NodeKey& key) const noexcept {
+      const uint64_t low = (uint64_t{key.code} << 32) | static_cast<uint32_t>(key.line);
+      return (low ^ (uint64_t{static_cast<uint32_t>(key.parent)} << 17)) * 0x9E3779B97F4A7C15u >> 7;
+    }
+  };
+
+  std::string problem_of_layout();
+  void run();
+  void tick(int64_t now_ns, uint64_t number);
+  void sample(const ThreadWords& thread, int64_t now_ns, uint64_t number);
+  bool read_node(const ThreadWords& thread, int32_t* node, bool* truncated);
+  uint32_t number_of(const ThreadWords& thread, const CopiedFrame& frame);
+  int32_t child(int32_t parent, uint32_t code, int line);
+  void add(Known& known, int64_t now_ns, uint64_t number, uint8_t state);
+
+  const int64_t period_ns_;
+  const uint64_t max_runs_;
+  const int pid_;
+  int64_t unix_offset_ns_ = 0;
+  OtherThreads others_;
+  StackReader reader_;
+  CodeTable codes_;
+  std::unordered_map<uintptr_t, Known> known_;
+  std::unordered_map<NodeKey, int32_t, NodeHash> children_;
+  std::vector<StackNode> nodes_;
+  std::vector<SampledThread> threads_;
+  std::vector<SampleRun> runs_;
+  SampleCounts counts_{};
+  int64_t last_tick_ns_ = 0;
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread* thread_ = nullptr;
+};
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

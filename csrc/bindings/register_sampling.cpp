@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.StackSampler: one profile's sampling of Python stacks.
+#include <pybind11/typing.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "adapters/python/gil.hpp"
+#include "adapters/python/stack_sampler.hpp"
+#include "bindings/column_array.hpp"
+#include "bindings/hold.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/recorder/state/own_state.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+uint64_t g_forks = 0;  // in this process's ancestry
+
+template <class T, class Rows, class Read>
+py::array_t<T> column(const Rows& rows, Read read) {
+  py::array_t<T> values(static_cast<py::ssize_t>(rows.size()));
+  T* to = values.mutable_data();
+  for (const auto& row : rows) *to++ = static_cast<T>(read(row));
+  return values;
+}
+
+py::str text(const std::string& utf8) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
+}
+
+class StackSampler {
+ public:
+  StackSampler(double hz, uint64_t max_runs)
+      : sampler_(new python_adapter::StackSampler(hz, max_runs)) {}
+  StackSampler(const StackSampler&) = delete;
+  StackSampler& operator=(const StackSampler&) = delete;
+  ~StackSampler() {
+    end();
+    if (forks_ == g_forks) delete sampler_;  // else its thread may have held the lock
+  }
+
+  std::string begin() {
+    if (hold_.active()) return {};
+    std::string problem = sampler_->begin(state()->unix_offset_ns);
+    if (problem.empty()) hold_.set();
+    return problem;
+  }
+  void end() {
+    if (!hold_.clear()) return;
+    const python_adapter::WithoutGil released;
+    sampler_->end();
+  }
+  bool active() const noexcept { return hold_.active(); }
+
+  py::typing::Dict<py::str, py::array> columns() {
+    using python_adapter::SampledThread;
+    using python_adapter::SampleRun;
+    using python_adapter::StackNode;
+    const auto& runs = sampler_->runs();
+    py::typing::Dict<py::str, py::array> found;
+    found["first_ns"] = column<int64_t>(runs, [](const SampleRun& r) { return r.first_ns; });
+    found["last_ns"] = column<int64_t>(runs, [](const SampleRun& r) { return r.last_ns; });
+    found["thread"] = column<uint32_t>(runs, [](const SampleRun& r) { return r.thread; });
+    found["node"] = column<int32_t>(runs, [](const SampleRun& r) { return r.node; });
+    found["count"] = column<uint32_t>(runs, [](const SampleRun& r) { return r.count; });
+    found["state"] = column<uint8_t>(runs, [](const SampleRun& r) { return r.state; });
+    const auto& nodes = sampler_->nodes();
+    found["parent"] = column<int32_t>(nodes, [](const StackNode& n) { return n.parent; });
+    found["code"] = column<uint32_t>(nodes, [](const StackNode& n) { return n.code; });
+    found["line"] = column<int32_t>(nodes, [](const StackNode& n) { return n.line; });
+    found["tid"] =
+        column<int64_t>(sampler_->threads(), [](const SampledThread& t) { return t.tid; });
+    return found;
+  }
+  py::typing::List<py::typing::Tuple<py::str, py::str, int>> codes() {
+    py::typing::List<py::typing::Tuple<py::str, py::str, int>> found;
+    for (const python_adapter::CodeNames& code : sampler_->codes())
+      found.append(py::make_tuple(text(code.name), text(code.file), code.first_line));
+    return found;
+  }
+  py::typing::Dict<py::str, int64_t> counts() {
+    const python_adapter::SampleCounts& counts = sampler_->counts();
+    py::typing::Dict<py::str, int64_t> found;
+    found["ticks"] = counts.ticks;
+    found["missed_ticks"] = counts.missed_ticks;
+    found["torn_samples"] = counts.torn;
+    found["samples_without_room"] = counts.no_room;
+    found["sampler_cpu_ns"] = counts.cpu_ns;
+    return found;
+  }
+
+ private:
+  python_adapter::StackSampler* const sampler_;
+  const uint64_t forks_ = g_forks;
+  Hold hold_{g_forks};
+};
+
+}  // namespace
+
+void register_sampling(py::module_& module) {
+  py::class_<StackSampler>(module, "StackSampler", "One profile's sampling of Python stacks.")
+      .def(py::init<double, uint64_t>(), py::arg("hz"), py::arg("max_runs"))
+      .def("begin", &StackSampler::begin,
+           "Start the sampling thread. Return why it cannot be started; empty if it runs.")
+      .def("end", &StackSampler::end,
+           "Stop, if it is on; what was sampled stays. The destructor does, too.")
+      .def_property_readonly("active", &StackSampler::active)
+      .def("columns", &StackSampler::columns,
+           "Return what was sampled as arrays: runs of equal samples (first_ns, last_ns, thread, "
+           "node, count, state), nodes (parent, code, line) and threads (tid). After end().")
+      .def("codes", &StackSampler::codes,
+           "Return (name, file, first line) of each code object. After end().")
+      .def("counts", &StackSampler::counts,
+           "Return the numbers of ticks and of samples that are missing. After end().");
+  module.def("sampling_after_fork_in_child", [] { ++g_forks; });
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SampledStacks: what the sampler of a recording has found, as NumPy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+
+__all__ = ["MODES", "NO_FRAME", "SampledStacks"]
+
+Array: TypeAlias = NDArray[Any]
+
+NO_FRAME = "(outside of Python code)"
+
+_HAS_GIL, _ON_CPU = 1, 2
+# Which samples count -> bits of their state.
+MODES = {"wall": 0, "cpu": _ON_CPU, "gil": _HAS_GIL}
+
+
+@dataclass(frozen=True)
+class SampledStacks:
+    """Samples of all threads. Immutable: any thread.
+
+    A run is a number of consecutive samples of one thread with the same stack and state: first_ns and last_ns (Unix
+    time), thread (index in `threads`), node (of the innermost frame; -1: the thread ran no Python), count, state.
+    A node is a frame below its parent (-1: outermost): code (index in `codes`), line (0: unknown). Parents precede.
+    codes: (name, file, first line). threads: (id of the kernel, 0 if unknown; name). counts: ticks, missed_ticks,
+    torn_samples, samples_without_room, sampler_cpu_ns.
+    """
+
+    hz: float
+    first_ns: Array
+    last_ns: Array
+    thread: Array
+    node: Array
+    count: Array
+    state: Array
+    parent: Array
+    code: Array
+    line: Array
+    codes: tuple[tuple[str, str, int], ...]
+    threads: tuple[tuple[int, str], ...]
+    counts: Mapping[str, int]
+
+    @property
+    def period_ns(self) -> int:
+        """Mean time between two samples of a thread."""
+        return round(1e9 / self.hz)
+
+    def with_names(self, names: Mapping[int, str]) -> SampledStacks:
+        """Return the samples with the names of threads that `names` has, by the kernel's id."""
+        threads = tuple((tid, names.get(tid) or name) for tid, name in self.threads)
+        return replace(self, threads=threads)
+
+    def without_outermost(self, leaves_out: Callable[[str], bool]) -> SampledStacks:
+        """Return the samples without the outermost frames for whose files `leaves_out` is true."""
+        out = np.array([leaves_out(file) for _, file, _ in self.codes], np.bool_)
+        gone = np.zeros(len(self.parent), np.bool_)
+        for node, (parent, code) in enumerate(
+            zip(self.parent.tolist(), self.code.tolist(), strict=True)
+        ):
+            gone[node] = out[code] and (parent < 0 or gone[parent])
+        kept = ~gone
+        number: Array = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)
+        number[:-1][gone] = -1
+        return replace(
+            self,
+            node=number[self.node],
+            parent=number[self.parent][kept],
+            code=self.code[kept],
+            line=self.line[kept],
+        )
+
+    def in_mode(self, mode: str) -> Array:
+        """Return the mask of runs that count in a mode of MODES. Raises errors.ValueError for another one."""
+        if mode not in MODES:
+            raise errors.ValueError(f"unknown mode {mode!r}. Use one of {', '.join(MODES)}.")
+        counts: Array = (self.state & MODES[mode]) == MODES[mode]
+        return counts
+
+    def path(self, node: int) -> Iterator[int]:
+        """Yield the nodes of a stack, innermost first."""
+        while node >= 0:
+            yield node
+            node = int(self.parent[node])
+
+    def by_function(self) -> tuple[Array, Array, Array]:
+        """Return (parent, code) of the nodes without regard to lines, and the number of each node among them."""
+        known: dict[tuple[int, int], int] = {}
+        of_node = np.empty(len(self.parent), np.int32)
+        nodes = zip(self.parent.tolist(), self.code.tolist(), strict=True)
+        for node, (parent, code) in enumerate(nodes):
+            above = int(of_node[parent]) if parent >= 0 else -1
+            of_node[node] = known.setdefault((above, code), len(known))
+        pairs = np.array(list(known), np.int32).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1], of_node

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""StackSampling: sample the Python stacks of all threads during one recording (sample_hz)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from fastprof import _core
+from fastprof.base.observer import Observer
+from fastprof.model.sampled_stacks import SampledStacks
+
+__all__ = ["StackSampling"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_MAX_RUNS = 1 << 23  # of 40 bytes
+
+
+class StackSampling(Observer):
+    """A native thread that copies stacks without the GIL; see docs/sampling.md."""
+
+    missing = "sample_hz"
+
+    def __init__(self, hz: float) -> None:
+        self._hz = hz
+        self._sampler = _core.StackSampler(hz, _MAX_RUNS)
+        self._names: dict[int, str] = {}
+        self._samples: SampledStacks | None = None
+
+    def start(self) -> list[str]:
+        self._names = _thread_names()
+        problem = self._sampler.begin()
+        return [f"stacks are not sampled: {problem}"] if problem else []
+
+    def finish(self) -> list[str]:
+        if not self._sampler.active:
+            return []
+        self._names.update(_thread_names())
+        self._sampler.end()
+        columns = self._sampler.columns()
+        tids = columns.pop("tid").tolist()
+        counts = self._sampler.counts()
+        found = SampledStacks(
+            hz=self._hz,
+            codes=tuple(self._sampler.codes()),
+            threads=tuple((tid, self._names.get(tid, f"thread {tid}")) for tid in tids),
+            counts=counts,
+            **columns,
+        )
+        self._samples = found.without_outermost(_is_start)
+        problems = []
+        if room := counts["samples_without_room"]:
+            problems.append(
+                f"{room} samples were not kept, because there are too many: sample less often"
+            )
+        return problems
+
+    def metadata(self) -> Mapping[str, Any]:
+        if self._samples is None:
+            return {}
+        return {"sampling": {"hz": self._hz, **self._samples.counts}}
+
+    @property
+    def samples(self) -> SampledStacks | None:
+        """What was sampled, after finish()."""
+        return self._samples
+
+
+def _is_start(file: str) -> bool:
+    """Return whether code of a file only starts the program: that of `fastprof run`, and of python -m."""
+    return (
+        file.startswith(_PACKAGE)
+        or file == "<frozen runpy>"
+        or os.path.basename(file) == "fastprof"
+    )
+
+
+def _thread_names() -> dict[int, str]:
+    names = {}
+    for thread in threading.enumerate():
+        number = getattr(thread, "native_id", None)
+        if isinstance(number, int):
+            names[number] = str(thread.name)
+    return names

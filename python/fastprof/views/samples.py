@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples: the shares of functions, lines, modules and threads in the samples of a recording, with their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof.base import errors
+from fastprof.base.short_paths import shorten_paths
+from fastprof.base.text_style import cut_to_width
+from fastprof.model.sampled_stacks import NO_FRAME, SampledStacks
+
+__all__ = ["SampleShare", "Samples", "wilson_interval"]
+
+_Z_95 = 1.959964
+_BY = ("function", "line", "module", "thread")
+
+
+class SampleShare(NamedTuple):
+    """One function, line, module or thread. Counts are numbers of samples; shares are of all samples of the mode.
+
+    own: with it as the innermost frame. total: with it anywhere on the stack. (For a thread both are its samples.)
+    own_low, own_high, total_low, total_high: the bounds of the 95 % confidence intervals of the shares.
+    """
+
+    name: str
+    file: str
+    line: int
+    own: int
+    total: int
+    own_share: float
+    own_low: float
+    own_high: float
+    total_share: float
+    total_low: float
+    total_high: float
+
+
+def wilson_interval(count: int, size: int) -> tuple[float, float]:
+    """Return the bounds of Wilson's 95 % interval for a share of `count` in `size` independent samples.
+
+    Source: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209. (0, 1) for no samples.
+    """
+    if size == 0:
+        return 0.0, 1.0
+    share, z2 = count / size, _Z_95**2
+    middle = share + z2 / (2 * size)
+    half = _Z_95 * math.sqrt(share * (1 - share) / size + z2 / (4 * size * size))
+    scale = 1 + z2 / size
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+class Samples:
+    """The samples of a recording; `str()` is a table by function. Any thread.
+
+    samples = prof.samples()
+    print(samples.table("line", mode="cpu"))
+    samples.shares("function")[0].own_share
+    """
+
+    def __init__(self, stacks: SampledStacks) -> None:
+        self.stacks = stacks
+
+    def __len__(self) -> int:
+        """Return the number of samples of all threads."""
+        return int(self.stacks.count.sum())
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def shares(
+        self, by: str = "function", *, mode: str = "wall", thread: str | None = None
+    ) -> list[SampleShare]:
+        """Return the shares, the largest own share first.
+
+        by: "function", "line", "module" (a file) or "thread". mode: "wall": all samples; "cpu": of threads that ran
+        on a CPU; "gil": of threads that held the GIL. thread: name of the threads to count; None: all.
+        Raises errors.ValueError for other values.
+        """
+        stacks = self.stacks
+        if by not in _BY:
+            raise errors.ValueError(f"cannot group samples by {by!r}. Use one of {', '.join(_BY)}.")
+        kept = stacks.in_mode(mode)
+        if thread is not None:
+            wanted = [i for i, (_, name) in enumerate(stacks.threads) if name == thread]
+            if not wanted:
+                raise errors.ValueError(
+                    f"no samples of a thread {thread!r}. Threads are in shares(by='thread')."
+                )
+            kept = kept & np.isin(stacks.thread, wanted)
+        key = self._key(by)
+        own: dict[tuple[str, str, int], int] = {}
+        total: dict[tuple[str, str, int], int] = {}
+        if by == "thread":
+            sums = np.bincount(stacks.thread[kept], weights=stacks.count[kept])
+            for number, count in enumerate(sums.astype(np.int64).tolist()):
+                if count:
+                    each = key(number)
+                    own[each] = total[each] = own.get(each, 0) + count
+        else:
+            nodes = stacks.node[kept] + 1
+            sums = np.bincount(nodes, weights=stacks.count[kept], minlength=1).astype(np.int64)
+            if sums[0]:
+                own[NO_FRAME, "", 0] = total[NO_FRAME, "", 0] = int(sums[0])
+            for number in np.flatnonzero(sums[1:]).tolist():
+                count = int(sums[number + 1])
+                innermost = key(number)
+                own[innermost] = own.get(innermost, 0) + count
+                for each in {key(node) for node in stacks.path(number)}:
+                    total[each] = total.get(each, 0) + count
+        size = int(stacks.count[kept].sum())
+        found = [
+            _share(each, own.get(each, 0), count, size, exact=by == "thread")
+            for each, count in total.items()
+        ]
+        return sorted(found, key=lambda s: (-s.own, -s.total, s.file, s.line, s.name))
+
+    def _key(self, by: str) -> Callable[[int], tuple[str, str, int]]:
+        stacks = self.stacks
+        if by == "thread":
+            return lambda number: (stacks.threads[number][1], "", 0)
+        known: dict[int, tuple[str, str, int]] = {}
+
+        def key(node: int) -> tuple[str, str, int]:
+            each = known.get(node)
+            if each is None:
+                name, file, first_line = stacks.codes[int(stacks.code[node])]
+                if by == "module":
+                    each = (file, file, 0)
+                else:
+                    each = (name, file, int(stacks.line[node]) if by == "line" else first_line)
+                known[node] = each
+            return each
+
+        return key
+
+    def table(
+        self,
+        by: str = "function",
+        *,
+        mode: str = "wall",
+        thread: str | None = None,
+        row_limit: int = 20,
+        max_width: int = 120,
+    ) -> str:
+        """Return the largest shares as text, with what is missing below. Arguments: see shares().
+
+        row_limit: number of rows, -1 for all. max_width: of a line, in characters; 0: as long as they are.
+        """
+        shares = self.shares(by, mode=mode, thread=thread)
+        shown = shares if row_limit < 0 else shares[:row_limit]
+        lines = [f"{'own %':>7}  {'95 % interval':>13}  {'total %':>7}  {'samples':>8}  {by}"]
+        for each in shown:
+            interval = f"{100 * each.own_low:.1f} to {100 * each.own_high:.1f}"
+            own, total = 100 * each.own_share, 100 * each.total_share
+            place = _place(each)
+            row = f"{own:7.1f}  {interval:>13}  {total:7.1f}  {each.own:8d}  {place}"
+            lines.append(cut_to_width(row, max_width).rstrip() if max_width else row)
+        if len(shown) < len(shares):
+            lines.append(f"({len(shares) - len(shown)} more)")
+        return "\n".join([*lines, *self._facts(mode)])
+
+    def _facts(self, mode: str) -> list[str]:
+        stacks, counts = self.stacks, self.stacks.counts
+        size = int(stacks.count[stacks.in_mode(mode)].sum())
+        text = f"{size} samples of {len(stacks.threads)} threads at {stacks.hz:g} Hz"
+        text += "" if mode == "wall" else f", mode {mode}, of {len(self)}"
+        facts = [text]
+        for name, what in (
+            ("missed_ticks", "ticks missed"),
+            ("torn_samples", "samples torn (the stack changed while it was copied)"),
+            ("samples_without_room", "samples not kept"),
+        ):
+            if counts.get(name):
+                facts.append(f"{counts[name]} {what}")
+        return ["; ".join(facts)]
+
+
+def _place(share: SampleShare) -> str:
+    if not share.file:
+        return share.name
+    if share.name == share.file:
+        return shorten_paths(f"{share.file}(1): x").removesuffix("(1): x")
+    return shorten_paths(f"{share.file}({share.line}): {share.name}")
+
+
+def _share(
+    key: tuple[str, str, int], own: int, total: int, size: int, *, exact: bool
+) -> SampleShare:
+    own_share, total_share = (own / size, total / size) if size else (0.0, 0.0)
+    if exact:  # the number of a thread's samples is no random one
+        bounds = (own_share, own_share, total_share, total_share)
+    else:
+        bounds = (*wilson_interval(own, size), *wilson_interval(total, size))
+    return SampleShare(*key, own, total, own_share, *bounds[:2], total_share, *bounds[2:])

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled stacks against programs whose shares are known, and against what may happen to a sampled thread."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import fastprof
+
+PLANTED = """
+def work(units):
+    x = 0
+    for i in range(units * 2000):
+        x += i
+    return x
+""" + "\n".join(f"def f{i}(): work({i})" for i in range(1, 11))
+
+
+def _own(samples, mode="wall"):
+    return {s.name: s for s in samples.shares(mode=mode)}
+
+
+def _sampled(function, hz=1000):
+    with fastprof.profile(sample_hz=hz) as prof:
+        function()
+    if "sample_hz" in prof.missing and prof._results[-1].samples is None:
+        pytest.skip(prof.missing["sample_hz"])
+    return prof
+
+
+def test_shares_of_planted_functions():
+    """Ten functions use 1/55 to 10/55 of the CPU; chi-square with 9 degrees of freedom, bound far beyond chance."""
+    planted = {}
+    exec(compile(PLANTED, "planted.py", "exec"), planted)
+
+    def run():
+        end = time.thread_time() + 1.5
+        while time.thread_time() < end:
+            for i in range(1, 11):
+                planted[f"f{i}"]()
+
+    samples = _sampled(run).samples()
+    shares = {name: s for name, s in _own(samples, "cpu").items() if s.file == "planted.py"}
+    counts = [shares[f"f{i}"].total if f"f{i}" in shares else 0 for i in range(1, 11)]
+    size = sum(counts)
+    assert size > 200
+    expected = [size * i / 55 for i in range(1, 11)]
+    chi_square = sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
+    assert chi_square < 100, counts
+    work = shares["work"]
+    assert work.own_low <= work.own_share <= work.own_high
+    lines = {s.line for s in samples.shares("line", mode="cpu") if s.name == "work" and s.own}
+    assert lines <= {3, 4, 5, 6} and lines & {4, 5}
+
+
+def test_samples_lie_below_the_open_range_and_in_exports(tmp_path):
+    def spin(until):
+        while time.thread_time() < until:
+            pass
+
+    def run():
+        with fastprof.record_function("step"):
+            spin(time.thread_time() + 0.2)
+        spin(time.thread_time() + 0.2)
+
+    prof = _sampled(run)
+    table = prof.event_table
+    categories, sites = table.sites.field("category"), table.column("site")
+    sampled = [i for i in range(len(table)) if categories[sites[i]] == "sample"]
+    parents = {int(table.column("parent")[i]) for i in sampled} - {-1, *sampled}
+    assert {table.name(i) for i in parents} == {"step"}
+    step = next(i for i in range(len(table)) if table.name(i) == "step")
+    before_end = table.start_ns[sampled] < table.end_ns[step]
+    assert bool((table.end_ns[sampled][before_end] <= table.end_ns[step]).all())
+    assert [a.key for a in prof.key_averages()] == ["step"]
+    for name in ("trace.json", "trace.pftrace", "trace.fastprof"):
+        prof.export(tmp_path / name)
+        assert any("spin" in n for n in fastprof.load(tmp_path / name).names)
+
+
+def test_threads_that_are_born_and_die_deep_recursion_and_freed_code():
+    def deep(n):
+        return deep(n - 1) if n else time.sleep(0.002)
+
+    def run():
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(10_000)
+        try:
+            deep(3000)
+        finally:
+            sys.setrecursionlimit(limit)
+        end = time.monotonic() + 0.5
+        number = 0
+        while time.monotonic() < end:
+            scope = {}
+            exec(f"def made_{number}():\n    return sum(range(2000))\nmade_{number}()", scope)
+            thread = threading.Thread(target=sum, args=(range(2000),))
+            thread.start()
+            thread.join()
+            number += 1
+
+    samples = _sampled(run, 5000).samples()
+    names = {s.name for s in samples.shares()}
+    made = {n for n in names if n.startswith("made_")}
+    assert all(n.removeprefix("made_").isdigit() for n in made)
+    assert samples.stacks.counts["ticks"] > 0
+
+
+def test_forked_child_ends_without_the_sampler():
+    code = (
+        "import os, fastprof, time\n"
+        "with fastprof.profile(sample_hz=2000) as prof:\n"
+        "    time.sleep(.05)\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        with fastprof.profile(sample_hz=2000) as own: time.sleep(.05)\n"
+        "        assert len(own.samples()) > 0\n"
+        "        os._exit(7)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7\n"
+        "print(len(prof.samples()) > 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_without_the_option_nothing_samples():
+    with fastprof.profile() as prof:
+        names = {path.read_text() for path in Path("/proc/self/task").glob("*/comm")}
+    assert not any("fastprof-sample" in name for name in names)
+    with pytest.raises(fastprof.errors.StateError, match="sample_hz=1000"):
+        prof.samples()
+    with pytest.raises(ValueError, match="sample_hz"):
+        fastprof.profile(sample_hz=0)
+
+
+def test_command_prints_shares(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import time\ndef busy():\n    end = time.thread_time() + .3\n"
+        "    while time.thread_time() < end: pass\nbusy()\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "fastprof",
+        "run",
+        "--sample",
+        "-o",
+        str(tmp_path / "t.json"),
+        str(script),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "busy" in done.stderr and "samples of 1 threads at 1000 Hz" in done.stderr
+    assert "program_recording" not in done.stderr
