@@ -14,10 +14,19 @@ Importing this package is cheap: NumPy and the native module are loaded when a n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import sys
 
-from fastprof._version import __version__
+# Each file that an import reads releases the GIL: see base/switch_interval.py.
+_usual_s = sys.getswitchinterval()
+sys.setswitchinterval(min(_usual_s, 1e-4))
+try:
+    from importlib import import_module
+    from typing import TYPE_CHECKING, Any
+
+    from fastprof._version import __version__
+    from fastprof.base import switch_interval as _switch_interval
+finally:
+    sys.setswitchinterval(_usual_s)
 
 if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import analysis as analysis
@@ -27,6 +36,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import metal as metal
     from fastprof import profiler_legacy as profiler_legacy
     from fastprof import table as table
+    from fastprof import trace_writers as trace_writers
     from fastprof.analysis.flops import FlopEstimate as FlopEstimate
     from fastprof.analysis.flops import estimate_flops as estimate_flops
     from fastprof.analysis.memory_attribution import attribute_memory as attribute_memory
@@ -134,6 +144,7 @@ _SHOWN: dict[str, str] = {
     "errors": "",
     "metal": "",
     "table": "",
+    "trace_writers": "",
 }
 # Also names for PyTorch's sake (listed in compat/__init__.py) and those that fastprof.table and fastprof.analysis have.
 _LAZY: dict[str, str] = {
@@ -187,7 +198,14 @@ def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'fastprof' has no attribute {name!r}")
-    value = getattr(import_module(module), name) if module else import_module(f"fastprof.{name}")
+    user = object()
+    try:
+        _switch_interval.shorten(user)
+        value = (
+            getattr(import_module(module), name) if module else import_module(f"fastprof.{name}")
+        )
+    finally:
+        _switch_interval.restore(user)
     globals()[name] = value  # cached: the next access does not call __getattr__
     return value
 

@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from fastprof import _core
-from fastprof.base import errors
+from fastprof.base import errors, switch_interval
 from fastprof.record.activities import ProfilerActivity, as_activity
 from fastprof.record.device_protocol import (
     NO_INDEX,
@@ -262,7 +262,13 @@ def _of_packages() -> Iterator[tuple[str, Any]]:
     importlib.metadata parses the entry points of all packages, which is slow if many are installed. It is used
     only if some package's entry_points.txt contains the group.
     """
-    if not any(map(_contains_group, sys.path)):
+    user = object()
+    try:
+        switch_interval.shorten(user)
+        found = any(map(_contains_group, sys.path))
+    finally:
+        switch_interval.restore(user)
+    if not found:
         return
     from importlib.metadata import entry_points
 
