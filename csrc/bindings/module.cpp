@@ -33,7 +33,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The native part of fastprof. Private: use the names that `fastprof` exports.";
   fastprof::bindings::register_errors(module);  // first, because the others may throw
   fastprof::bindings::register_version(module);
-  fastprof::bindings::register_numbers(module);
   fastprof::bindings::register_ranges(module);
   fastprof::bindings::register_device_plugins(module);  // sessions take the activities of its sinks
   fastprof::bindings::register_devices(module);  // sessions take the activities of its collections

@@ -18,7 +18,6 @@ void register_late_signal(pybind11::module_& module);
 void register_objects(pybind11::module_& module);
 void register_legacy(pybind11::module_& module);
 void register_metal(pybind11::module_& module);
-void register_numbers(pybind11::module_& module);
 void register_propagate(pybind11::module_& module);
 void register_python_calls(pybind11::module_& module);
 void register_process(pybind11::module_& module);

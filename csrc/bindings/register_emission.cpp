@@ -87,14 +87,6 @@ void register_emission(py::module_& module) {
   range_tools::register_tool_stubs(ToolKind::nvtx, &nvtx::find_tool);
   range_tools::register_tool_stubs(ToolKind::itt, &itt::find_tool);
   module.def(
-      "range_tool_problem",
-      [](const std::string& name) { return find_tool(kind_of(name)).problem; }, py::arg("kind"),
-      without_gil,
-      "Return why no tool of this kind (\"NVTX\", \"ITT\") receives ranges; \"\" if one does. "
-      "Loads "
-      "the "
-      "tool that the environment names. Any thread.");
-  module.def(
       "range_tool_push",
       [](const std::string& name, const std::string& text) {
         const FoundTool found = find_tool(kind_of(name));

@@ -110,8 +110,6 @@ void register_legacy(py::module_& module) {
       py::arg("cleanup_tls_state") = true, py::arg("consolidate") = true,
       "Stop this thread's exclusive profiler; return its records. Raises errors.StateError if none "
       "runs.");
-  module.def("legacy_enabled", &profiler_enabled,
-             "Return whether an exclusive profiler records on this thread.");
   module.def(
       "legacy_state_missing",
       [](int state) -> std::string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.Session: start, drain and stop without the GIL.
+// _core.Session: start and stop without the GIL.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -163,11 +163,6 @@ class SessionObject {
     session_->add_backing_metadata(key, value);
   }
 
-  size_t drain() {
-    const WithoutGil release;
-    return session_->drain();
-  }
-
   bool running() const noexcept { return session_->running(); }
   bool has_capture() const noexcept { return capture_ != nullptr; }
 
@@ -176,7 +171,6 @@ class SessionObject {
     return error == 0 ? std::string() : std::strerror(error);
   }
   std::string backing_problem() const { return session_->backing_report().problem; }
-  uint64_t spilled_bytes() const noexcept { return session_->spilled_bytes(); }
 
  private:
   static void name_tracks(Capture& capture, const py::typing::Dict<py::int_, py::str>& names) {
@@ -245,7 +239,7 @@ void register_session(py::module_& module) {
           "capture_so_far", &SessionObject::capture_so_far, py::arg("thread_names"),
           py::arg("program") = "",
           "Return a capture of what has been recorded so far, while recording goes on. Any thread. "
-          "Raises StateError if the session does not run, spills or was drained.")
+          "Raises StateError if the session does not run, or spills.")
       .def("abandon", &SessionObject::abandon,
            "End without reading what was recorded. No effect unless it runs.")
       .def("add_activities", &SessionObject::add_activities, py::arg("collection"),
@@ -260,9 +254,6 @@ void register_session(py::module_& module) {
            "Store a fact about the process for readers of the backing file; of equal keys, the "
            "last value "
            "counts. No effect without a backing file.")
-      .def("drain", &SessionObject::drain,
-           "Read finished records so that their memory can be reused; return the number of rows so "
-           "far.")
       .def_property_readonly("running", &SessionObject::running)
       .def_property_readonly("has_capture", &SessionObject::has_capture,
                              "Whether stop() has returned a capture.")
@@ -271,9 +262,7 @@ void register_session(py::module_& module) {
           "Why writing the spill file of the last stopped session failed; empty if it did not.")
       .def_property_readonly("backing_problem", &SessionObject::backing_problem,
                              "Why records are missing from the backing file: known at start() if "
-                             "there was no room for it, else after stop(). Empty if none are.")
-      .def_property_readonly("spilled_bytes", &SessionObject::spilled_bytes,
-                             "Size in bytes of the spill file of the last stopped session.");
+                             "there was no room for it, else after stop(). Empty if none are.");
   module.def(
       "counters_missing",
       [](const std::vector<std::string>& names) { return probe_counters(names).reason; },

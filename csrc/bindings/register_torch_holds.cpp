@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "adapters/python/gil.hpp"
 #include "adapters/python/module_calls.hpp"
@@ -28,155 +29,118 @@ using python_adapter::WithoutGil;
 // adapters reset that in torch_after_fork_in_child. Written with the GIL held.
 uint64_t g_forks = 0;
 
-class OpsHold {
- public:
-  OpsHold() = default;
-  OpsHold(const OpsHold&) = delete;
-  OpsHold& operator=(const OpsHold&) = delete;
-  ~OpsHold() { end(); }
-  void begin(bool inputs) {
-    if (hold_.active()) return;
+// What a hold enables. start() returns what begin() does, and sets the hold if there is something
+// to stop.
+struct Ops {
+  bool start(Hold& hold, bool with_inputs) {
     const WithoutGil release;
-    torch_adapter::start_observing(inputs);
-    inputs_ = inputs;
-    hold_.set();
+    torch_adapter::start_observing(with_inputs);
+    inputs = with_inputs;
+    hold.set();
+    return true;
   }
-  void end() noexcept {
-    if (!hold_.clear()) return;
+  void stop() noexcept {
     const WithoutGil release;
-    torch_adapter::stop_observing(inputs_);
+    torch_adapter::stop_observing(inputs);
   }
-  bool active() const noexcept { return hold_.active(); }
-
- private:
-  Hold hold_{g_forks};
-  bool inputs_ = false;
+  bool inputs = false;
 };
 
-class MemoryHold {
- public:
-  MemoryHold() = default;
-  MemoryHold(const MemoryHold&) = delete;
-  MemoryHold& operator=(const MemoryHold&) = delete;
-  ~MemoryHold() { end(); }
-  bool begin() {
-    if (hold_.active()) return true;
+struct Memory {
+  bool start(Hold& hold) {
     const WithoutGil release;
     const bool mine = torch_adapter::start_reporting();
-    hold_.set();
+    hold.set();
     return mine;
   }
-  void end() noexcept {
-    if (!hold_.clear()) return;
+  void stop() noexcept {
     const WithoutGil release;
     torch_adapter::stop_reporting();
   }
-  bool active() const noexcept { return hold_.active(); }
-
- private:
-  Hold hold_{g_forks};
 };
 
-class ModulesHold {
- public:
-  ModulesHold() = default;
-  ModulesHold(const ModulesHold&) = delete;
-  ModulesHold& operator=(const ModulesHold&) = delete;
-  ~ModulesHold() { end(); }
-  std::string begin() {
-    if (hold_.active()) return {};
+struct Modules {
+  std::string start(Hold& hold) {
     const WithoutGil release;
     std::string reason = torch_adapter::start_module_hierarchy();
-    hold_.set();
+    hold.set();
     return reason;
   }
-  void end() noexcept {
-    if (!hold_.clear()) return;
+  void stop() noexcept {
     const WithoutGil release;
     torch_adapter::stop_module_hierarchy();
   }
-  bool active() const noexcept { return hold_.active(); }
-
- private:
-  Hold hold_{g_forks};
 };
 
-class ModuleCallsHold {
- public:
-  ModuleCallsHold() = default;
-  ModuleCallsHold(const ModuleCallsHold&) = delete;
-  ModuleCallsHold& operator=(const ModuleCallsHold&) = delete;
-  ~ModuleCallsHold() { end(); }
-  bool begin(const py::object& call) {
-    if (hold_.active()) return true;
+struct ModuleCalls {
+  bool start(Hold& hold, const py::object& call) {
     store_relaxed(&torch_adapter::g_eager_modules, &python_adapter::current_eager_modules);
     if (!python_adapter::start_module_calls(call.ptr())) return false;
-    hold_.set();
+    hold.set();
     return true;
   }
-  void end() noexcept {
-    if (hold_.clear()) python_adapter::stop_module_calls();
-  }
-  bool active() const noexcept { return hold_.active(); }
-
- private:
-  Hold hold_{g_forks};
+  void stop() noexcept { python_adapter::stop_module_calls(); }
 };
 
-class PropagationHold {
- public:
-  PropagationHold() = default;
-  PropagationHold(const PropagationHold&) = delete;
-  PropagationHold& operator=(const PropagationHold&) = delete;
-  ~PropagationHold() { end(); }
-  bool begin() {
-    if (hold_.active()) return true;
+struct Propagation {
+  bool start(Hold& hold) {
     const WithoutGil release;
-    propagation_ = torch_adapter::start_propagation();
-    if (propagation_ != 0) hold_.set();
-    return propagation_ != 0;
+    id = torch_adapter::start_propagation();
+    if (id != 0) hold.set();
+    return id != 0;
   }
-  void end() noexcept {
-    if (!hold_.clear()) return;
+  void stop() noexcept {
     const WithoutGil release;
-    torch_adapter::stop_propagation(propagation_);
+    torch_adapter::stop_propagation(id);
   }
-  bool active() const noexcept { return hold_.active(); }
-
- private:
-  Hold hold_{g_forks};
-  uint64_t propagation_ = 0;
+  uint64_t id = 0;
 };
 
-class FastRangesHold {
+struct FastRanges {
+  std::string start(Hold& hold, const py::object& type) {
+    std::string reason = observe_fast_ranges(type.ptr());
+    if (reason.empty()) hold.set();
+    return reason;
+  }
+  void stop() { release_fast_ranges(); }  // may raise
+};
+
+// Enables a feature from begin() to end().
+template <class Feature>
+class FeatureHold {
  public:
-  FastRangesHold() = default;
-  FastRangesHold(const FastRangesHold&) = delete;
-  FastRangesHold& operator=(const FastRangesHold&) = delete;
-  ~FastRangesHold() {
+  FeatureHold() = default;
+  FeatureHold(const FeatureHold&) = delete;
+  FeatureHold& operator=(const FeatureHold&) = delete;
+  ~FeatureHold() {
     try {
       end();
     } catch (py::error_already_set& error) {
-      error.discard_as_unraisable("the end of observing _RecordFunctionFast");
+      error.discard_as_unraisable("the end of a feature of torch");
     }
   }
-  std::string begin(const py::object& type) {
-    if (hold_.active()) return {};
-    std::string reason = observe_fast_ranges(type.ptr());
-    if (reason.empty()) hold_.set();
-    return reason;
+  template <class... Arguments>
+  auto begin(Arguments... arguments) {
+    using Result = decltype(feature_.start(hold_, arguments...));
+    if (!hold_.active()) return feature_.start(hold_, arguments...);
+    if constexpr (std::is_same<Result, bool>::value)
+      return true;
+    else
+      return Result{};
   }
   void end() {
-    if (hold_.clear()) release_fast_ranges();
+    if (hold_.clear()) feature_.stop();
   }
   bool active() const noexcept { return hold_.active(); }
 
  private:
   Hold hold_{g_forks};
+  Feature feature_;
 };
 
-template <class Class>
-py::class_<Class> define(py::module_& module, const char* name, const char* text) {
+template <class Feature>
+py::class_<FeatureHold<Feature>> define(py::module_& module, const char* name, const char* text) {
+  using Class = FeatureHold<Feature>;
   return py::class_<Class>(module, name, text)
       .def(py::init<>())
       .def("end", &Class::end, "Undo begin(), if it is in effect. The destructor calls it.")
@@ -190,33 +154,33 @@ void forget_torch_holds_in_child() noexcept {
 }
 
 void register_torch_holds(py::module_& module) {
-  define<OpsHold>(module, "TorchOpsHold", "Records ops from begin() to end().")
-      .def("begin", &OpsHold::begin, py::arg("inputs") = false,
-           "Begin; inputs: record inputs, too. Raises StateError unless torch_prepare(), and for "
-           "inputs torch_adopt_input_layout(), have succeeded.");
-  define<MemoryHold>(module, "TorchMemoryHold", "Records allocations from begin() to end().")
-      .def("begin", &MemoryHold::begin,
+  define<Ops>(module, "TorchOpsHold", "Records ops from begin() to end().")
+      .def(
+          "begin", [](FeatureHold<Ops>& self, bool inputs) { self.begin(inputs); },
+          py::arg("inputs") = false,
+          "Begin; inputs: record inputs, too. Raises StateError unless torch_prepare(), and for "
+          "inputs torch_adopt_input_layout(), have succeeded.");
+  define<Memory>(module, "TorchMemoryHold", "Records allocations from begin() to end().")
+      .def("begin", &FeatureHold<Memory>::begin<>,
            "Begin; return False if another profiler receives this thread's reports. Raises "
            "StateError unless torch_memory_prepare() has succeeded.");
-  define<ModulesHold>(module, "TorchModulesHold",
-                      "Records the modules of ops from begin() to end().")
-      .def("begin", &ModulesHold::begin,
+  define<Modules>(module, "TorchModulesHold", "Records the modules of ops from begin() to end().")
+      .def("begin", &FeatureHold<Modules>::begin<>,
            "Begin; return \"\" or the reason why modules of TorchScript are not recorded.");
-  define<ModuleCallsHold>(module, "ModuleCallsHold",
-                          "Records the calls of torch.nn.Module objects from begin() to end().")
-      .def("begin", &ModuleCallsHold::begin, py::arg("call"),
+  define<ModuleCalls>(module, "ModuleCallsHold",
+                      "Records the calls of torch.nn.Module objects from begin() to end().")
+      .def("begin", &FeatureHold<ModuleCalls>::begin<py::object>, py::arg("call"),
            "Begin; return False if `call`, which is torch.nn.Module.__call__, is not a function "
            "written in Python, or is called through another tool's function.");
-  define<PropagationHold>(
-      module, "TorchPropagationHold",
-      "From begin() to end(), propagates the thread-local sessions of the thread "
-      "that called begin() to the work that it hands to libtorch's threads.")
-      .def("begin", &PropagationHold::begin,
+  define<Propagation>(module, "TorchPropagationHold",
+                      "From begin() to end(), propagates the thread-local sessions of the thread "
+                      "that called begin() to the work that it hands to libtorch's threads.")
+      .def("begin", &FeatureHold<Propagation>::begin<>,
            "Begin; return False if this thread belongs to no thread-local session. Raises "
            "StateError unless torch_memory_prepare() has succeeded.");
-  define<FastRangesHold>(module, "TorchFastRangesHold",
-                         "Records ranges of torch's _RecordFunctionFast from begin() to end().")
-      .def("begin", &FastRangesHold::begin, py::arg("type"),
+  define<FastRanges>(module, "TorchFastRangesHold",
+                     "Records ranges of torch's _RecordFunctionFast from begin() to end().")
+      .def("begin", &FeatureHold<FastRanges>::begin<py::object>, py::arg("type"),
            "Begin; return \"\" or the reason why not. type: "
            "torch._C._profiler._RecordFunctionFast.");
 }

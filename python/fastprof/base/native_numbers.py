@@ -2,8 +2,8 @@
 """Enums of the native module's headers: the only Python copy.
 
 Most of the package works without the native module, so the values cannot be imported from it. A test
-compares every name and value with ``_core.native_numbers()``, and that with the headers. EventKind and
-EventFlag (model/columns.py), RecordScope and DeviceType (in this folder) are compared as well.
+compares every name and value with the headers. EventKind and EventFlag (model/columns.py), RecordScope and DeviceType
+(in this folder) are compared as well.
 """
 
 from __future__ import annotations

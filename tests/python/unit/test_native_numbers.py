@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from plain_captures import capture_of
 
-from fastprof import _core, errors
+from fastprof import errors
 from fastprof.base import native_numbers as numbers
 from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
@@ -27,7 +27,8 @@ from fastprof.importers.perfetto_fields import InternedData
 from fastprof.model.columns import NO_PARENT, NO_PAYLOAD, EventFlag, EventKind
 from fastprof.model.sites import Site
 
-HEADERS = Path(__file__).resolve().parents[3] / "csrc" / "include" / "fastprof"
+CSRC = Path(__file__).resolve().parents[3] / "csrc"
+HEADERS = CSRC / "include" / "fastprof"
 # Enum or namespace of C++ -> its header, Python's copy, and the names that only C++ has.
 COPIES: dict[str, tuple[str, type[enum.IntEnum] | type[enum.IntFlag], set[str]]] = {
     "ArgType": ("recorder/state/site.hpp", numbers.ArgType, set()),
@@ -41,60 +42,79 @@ COPIES: dict[str, tuple[str, type[enum.IntEnum] | type[enum.IntFlag], set[str]]]
     "SiteKind": ("recorder/state/site.hpp", EventKind, set()),
     "category": ("base/scope.hpp", numbers.Category, set()),
     "detail_flag": ("payload/blocks/detail_block.hpp", numbers.DetailFlag, set()),
-    "event_flag": ("capture/capture.hpp", EventFlag, set()),
+    "event_flag": ("capture/capture.hpp", EventFlag, {"call_line"}),  # in no capture
     "input_bit": ("payload/op_inputs/op_inputs.hpp", numbers.InputBit, set()),
 }
-# What the importers say of the scanners' enums -> their number.
+# Enum of the scanners -> its header, and what the importers say of it.
 SCANNERS = {
-    "Stop": {"other": chrome_trace.OTHER, "refused": chrome_trace.REFUSED, "more": 0},
-    "OpScope": {
-        name: event_columns._SCOPES.index(scope)
-        for name, scope in (
-            ("user", USER_SCOPE),
-            ("function", RecordScope.FUNCTION),
-            ("backward", RecordScope.BACKWARD_FUNCTION),
-        )
-    },
-    "TextKind": {
-        name: perfetto_sequence._TEXTS.index(field)
-        for name, field in (
-            ("category", InternedData.EVENT_CATEGORIES),
-            ("event_name", InternedData.EVENT_NAMES),
-            ("annotation_name", InternedData.DEBUG_ANNOTATION_NAMES),
-            ("annotation_text", InternedData.DEBUG_ANNOTATION_STRING_VALUES),
-        )
-    },
+    "Stop": (
+        "trace_rows/row_store.hpp",
+        {"other": chrome_trace.OTHER, "refused": chrome_trace.REFUSED, "more": 0},
+    ),
+    "OpScope": (
+        "trace_rows/row_store.hpp",
+        {
+            name: event_columns._SCOPES.index(scope)
+            for name, scope in (
+                ("user", USER_SCOPE),
+                ("function", RecordScope.FUNCTION),
+                ("backward", RecordScope.BACKWARD_FUNCTION),
+            )
+        },
+    ),
+    "TextKind": (
+        "trace_proto/sequence_state.hpp",
+        {
+            name: perfetto_sequence._TEXTS.index(field)
+            for name, field in (
+                ("category", InternedData.EVENT_CATEGORIES),
+                ("event_name", InternedData.EVENT_NAMES),
+                ("annotation_name", InternedData.DEBUG_ANNOTATION_NAMES),
+                ("annotation_text", InternedData.DEBUG_ANNOTATION_STRING_VALUES),
+            )
+        },
+    ),
 }
-NATIVE = _core.native_numbers()
-LIMITS = NATIVE["limits"]
 
 
-def names_in_header(name: str, header: str) -> list[str]:
-    """The enumerators of an enum, or the constants of a namespace, as the header spells them."""
-    text = re.sub(r"//.*", "", (HEADERS / header).read_text())
-    found = re.search(rf"(?:enum class|namespace) {name}\b[^{{;]*\{{([^}}]*)\}}", text)
+def value(expression: str) -> int:
+    """The value of a constant as it is written in a header: literals of integers and their shifts."""
+    plain = re.sub(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", expression)
+    assert re.fullmatch(r"[\s\dxXa-fA-F()<+*-]+", plain), expression
+    return int(eval(plain))
+
+
+def numbers_in_header(name: str, header: Path) -> dict[str, int]:
+    """The enumerators of an enum, or the constants of a namespace, with their numbers."""
+    text = re.sub(r"//.*", "", header.read_text())
+    found = re.search(rf"(?:enum class|enum|namespace) {name}\b[^{{;]*\{{([^}}]*)\}}", text)
     assert found is not None, f"{header} has no {name}"
-    return re.findall(r"(\w+)\s*=(?!=)", found.group(1))
+    parts = re.split(r"[,;]", found.group(1))
+    entries = [
+        re.match(r"\s*(?:constexpr \w+ )?(\w+)\s*=\s*(.+)", part, re.DOTALL) for part in parts
+    ]
+    assert all(entry or not part.strip() for entry, part in zip(entries, parts, strict=True)), parts
+    return {entry[1]: value(entry[2]) for entry in entries if entry}
 
 
-@pytest.mark.parametrize("name", COPIES)
-def test_the_module_exports_what_the_header_has(name: str) -> None:
-    in_header = names_in_header(name, COPIES[name][0])
-    assert len(in_header) >= 3
-    only_internal = {"call_line"} if name == "event_flag" else set()  # in no capture
-    assert sorted(NATIVE[name]) == sorted(set(in_header) - only_internal)
+def limit(name: str, header: str) -> int:
+    """A constant of a header."""
+    found = re.search(rf"constexpr \w+ {name} = ([^;]+);", (HEADERS / header).read_text())
+    assert found is not None
+    return value(found[1])
 
 
 @pytest.mark.parametrize("name", COPIES)
 def test_python_has_the_same_names_and_numbers(name: str) -> None:
-    _, copy, native_only = COPIES[name]
-    native = {key.upper(): number for key, number in NATIVE[name].items() if key not in native_only}
-    assert native_only <= set(NATIVE[name])
-    assert {key.upper(): int(value) for key, value in copy.__members__.items()} == native
+    header, copy, native_only = COPIES[name]
+    native = numbers_in_header(name, HEADERS / header)
+    assert len(native) >= 3
+    assert native_only <= set(native)
+    expected = {key.upper(): number for key, number in native.items() if key not in native_only}
+    assert {key.upper(): int(value) for key, value in copy.__members__.items()} == expected
 
 
-def test_every_exported_enum_is_compared() -> None:
-    assert set(NATIVE) == {*COPIES, *SCANNERS, "limits"}
+def test_every_enum_of_python_is_compared() -> None:
     declared = {
         value
         for value in vars(numbers).values()
@@ -106,7 +126,8 @@ def test_every_exported_enum_is_compared() -> None:
 
 @pytest.mark.parametrize("name", SCANNERS)
 def test_the_importers_know_the_numbers_of_the_scanners(name: str) -> None:
-    assert NATIVE[name] == SCANNERS[name]
+    header, copies = SCANNERS[name]
+    assert numbers_in_header(name, CSRC / "core" / header) == copies
 
 
 def test_other_copies_of_the_importers() -> None:
@@ -118,12 +139,13 @@ def test_other_copies_of_the_importers() -> None:
 
 
 def test_limits_and_drop_causes() -> None:
-    ours = {"kMaxArgs": numbers.MAX_ARGS, "kNoParent": NO_PARENT, "kNoPayload": NO_PAYLOAD}
-    assert ours == LIMITS
-    causes = _core.missing_causes()
-    assert set(causes) == {cause.name.lower() for cause in numbers.DropCause}
-    incomplete = {cause.name.lower() for cause in numbers.INCOMPLETE_CAUSES}
-    assert {name for name, missing in causes.items() if not missing} == incomplete
+    assert limit("kMaxArgs", "recorder/state/site.hpp") == numbers.MAX_ARGS
+    assert limit("kNoParent", "capture/capture.hpp") == NO_PARENT
+    assert limit("kNoPayload", "capture/capture.hpp") == NO_PAYLOAD
+    rule = (HEADERS / "base" / "drop_cause_name.hpp").read_text()
+    rule = rule[rule.index("bool is_missing(") :].split("}")[0]
+    incomplete = re.findall(r"cause != DropCause::(\w+)", rule)
+    assert incomplete == [cause.name.lower() for cause in numbers.INCOMPLETE_CAUSES]
 
 
 def test_the_name_of_the_autograd_engine() -> None:
