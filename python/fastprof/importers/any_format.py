@@ -22,6 +22,7 @@ __all__ = ["load", "trace_format"]
 
 FORMATS = ("native", "chrome", "perfetto", "sqlite", *SAMPLED_FORMATS)
 
+_SCRIPT = "a Python script, not a trace: run it by `fastprof run`, and load the trace"
 # What files that cannot be read are, by their first bytes.
 _OTHERS = tuple(
     (re.compile(pattern, re.DOTALL), what)
@@ -39,7 +40,24 @@ _OTHERS = tuple(
             "statistics of cProfile, which have no times: print them with `python -m pstats`",
         ),
         (rb"memray", "memray's file: convert it with `memray transform` or `memray flamegraph`"),
+        (rb"MOJ[\x00-\x0f]", "austin's binary file (MOJO): convert it with `mojo2austin`"),
+        (
+            rb"(?:HCAT|TACH)",
+            "a binary file of Python's profiling.sampling: convert it with "
+            "`python -m profiling.sampling replay --gecko FILE`",
+        ),
         (rb"\x7fELF", "a program or library, not a trace"),
+        (rb"#!.{0,100}\bpython", _SCRIPT),
+    )
+)
+# Of JSON objects.
+_OTHER_OBJECTS = tuple(
+    (re.compile(pattern, re.DOTALL), what)
+    for pattern, what in (
+        (
+            rb'.{0,2000}"schema"\s*:\s*"[^"]*chakra|.{0,4000}"nodes"\s*:\s*\[.{0,1000}"ctrl_deps"',
+            "an execution trace (Chakra): it has the graph of the ops, and no times. Load the profile's own trace",
+        ),
     )
 )
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -57,7 +75,8 @@ def load(
     """Read a trace file of any known format, which is detected from the content; each may be gzipped.
 
     Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
-    Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text.
+    Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text,
+    traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
     Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.
@@ -123,6 +142,9 @@ def trace_format(source: Source) -> str:
         return "native"
     if head.startswith(SQLITE_MAGIC):
         return "sqlite"
+    for pattern, what in _OTHER_OBJECTS:
+        if pattern.match(head) and b'"traceEvents"' not in head:
+            raise errors.FormatError(f"{source.path}: {what}")
     sampled = sampled_format(head)
     if sampled is not None:
         return sampled
@@ -143,6 +165,8 @@ def trace_format(source: Source) -> str:
     for pattern, what in _OTHERS:
         if pattern.match(head):
             raise errors.FormatError(f"{source.path}: {what}")
+    if source.path.endswith((".py", ".pyw")):
+        raise errors.FormatError(f"{source.path}: {_SCRIPT}")
     raise errors.FormatError(
         f"{source.path}: offset 0: unrecognised file format. Known formats are Chrome/Kineto JSON, "
         "Perfetto, SQLite of nvprof and Nsight Systems, .cpuprofile, speedscope, Firefox's profiler, pprof, "

@@ -90,6 +90,16 @@ PROCESSED = {
     }],
 }  # fmt: skip
 
+SELF_PROFILE = {
+    "frames": [{"name": "main", "resourceId": 0, "line": 1}, {"name": "f", "resourceId": 0, "line": 11}, {"name": "g"}],
+    "resources": ["/a/m.js"],
+    "samples": [
+        {"timestamp": 5 + at, **({} if stack is None else {"stackId": stack})}
+        for at, stack in zip([*_TIMES_MS, 0.009], [*_STACKS, None], strict=True)
+    ],
+    "stacks": [{"frameId": 0}, {"frameId": 1, "parentId": 0}, {"frameId": 2, "parentId": 1}],
+}  # fmt: skip
+
 # Without times: callees one after the other.
 SUMS: list[Row] = [
     ("main (m.py:1)", 0, 10_000, "t"),
@@ -129,6 +139,19 @@ def pprof() -> bytes:
     return data + b"".join(field(6, text.encode()) for text in texts)
 
 
+def proton(name: str, own_ns: int, *children: Any) -> dict[str, Any]:
+    metrics = {"count": 1, "time (ns)": own_ns} if own_ns else {}
+    return {
+        "children": list(children),
+        "frame": {"name": name, "type": "function"},
+        "metrics": metrics,
+    }
+
+
+_F = proton("/a/m.py:11@f", 2000, proton("g", 4000))
+HATCHET = json.dumps(
+    [proton("ROOT", 0, proton("/a/m.py:1@main", 3000, _F, proton("h", 1000))), {"CUDA": {"0": {"arch": "90"}}}]
+)  # fmt: skip
 COLLAPSED = "main (/a/m.py:1) 3000\nmain (/a/m.py:1);f (/a/m.py:11) 2000\n\
 main (/a/m.py:1);f (/a/m.py:11);g 4000\nmain (/a/m.py:1);h 1000"
 AUSTIN = (
@@ -157,7 +180,8 @@ def write(path: Path, content: Any) -> Path:
 FILES = {
     "cpuprofile": (CPUPROFILE, ROWS), "sampled": (SAMPLED, ROWS), "evented": (EVENTED, ROWS), "gecko": (GECKO, ROWS),
     "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
-    "collapsed": (COLLAPSED, SUMS), "austin": (AUSTIN, SUMS),
+    "self-profile": (SELF_PROFILE, ROWS), "hatchet": (HATCHET, SUMS), "collapsed": (COLLAPSED, SUMS),
+    "austin": (AUSTIN, SUMS),
 }  # fmt: skip
 
 
@@ -166,7 +190,7 @@ def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
     path = write(tmp_path / "profile", content)
     found = rows(path)
-    if name == "cpuprofile":
+    if name in ("cpuprofile", "self-profile", "hatchet"):  # the files have no names of threads
         found = [(text, begin, end, "t") for text, begin, end, _ in found]
     assert found == expected
 
@@ -227,8 +251,15 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     profile.export_html(tmp_path / "report.html")
     write(tmp_path / "archive", b"PK\x03\x04" + bytes(40))
     write(tmp_path / "picture", "<svg xmlns='http://www.w3.org/2000/svg'/>")
+    write(tmp_path / "mojo", b"MOJ\x03\x01mode\x00wall\x00")
+    write(tmp_path / "tachyon", (0x54414348).to_bytes(4, "little") + bytes(60))
+    write(tmp_path / "chakra", {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []})
+    write(tmp_path / "train.py", "import torch\n")
+    write(tmp_path / "script", "#!/usr/bin/env python3\nimport torch\n")
     expected = {
         "cprofile": "python -m pstats", "report.html": "fastprof's HTML report", "archive": "unpack", "picture": "SVG",
+        "mojo": "mojo2austin", "tachyon": "profiling.sampling replay", "chakra": "graph of the ops",
+        "train.py": "fastprof run", "script": "fastprof run",
     }  # fmt: skip
     for name, text in expected.items():
         with pytest.raises(fastprof.errors.FormatError, match=text):

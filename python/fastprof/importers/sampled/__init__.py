@@ -11,7 +11,15 @@ from fastprof.model.table import EventTable
 
 __all__ = ["SAMPLED_FORMATS", "read_sampled", "sampled_format"]
 
-SAMPLED_FORMATS = ("cpuprofile", "speedscope", "gecko", "collapsed", "pprof")
+SAMPLED_FORMATS = (
+    "cpuprofile",
+    "speedscope",
+    "gecko",
+    "self-profile",
+    "hatchet",
+    "collapsed",
+    "pprof",
+)
 
 # Writers put these members first; a Chrome trace has none of them before its events.
 _CPUPROFILE = re.compile(
@@ -19,6 +27,10 @@ _CPUPROFILE = re.compile(
 )
 _SPEEDSCOPE = re.compile(rb'speedscope\.app/file-format-schema|\{\s*"shared"\s*:\s*\{\s*"frames"')
 _GECKO = re.compile(rb'"(?:stackwalk|preprocessedProfileVersion|gecko_profile_version)"\s*:')
+_SELF_PROFILE = re.compile(
+    rb'\s*\{\s*"(?:(?:frames|resources|stacks)"\s*:\s*\[|samples"\s*:\s*\[\s*\{\s*"(?:timestamp|stackId)")'
+)
+_HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metrics"\s*:\s*\{)')
 # A first field that is a ValueType of two indexes into the table of texts.
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _COLLAPSED = re.compile(
@@ -35,7 +47,11 @@ def sampled_format(head: bytes) -> str | None:
         for name, pattern in (("speedscope", _SPEEDSCOPE), ("gecko", _GECKO)):
             if pattern.search(text):
                 return name
+        if _SELF_PROFILE.match(text):
+            return "self-profile"
         return "cpuprofile" if _CPUPROFILE.match(text) else None
+    if _HATCHET.match(text):
+        return "hatchet"
     if _PPROF.match(head):
         return "pprof"
     if text[:1] not in (b"[", b"<") and _COLLAPSED.match(
@@ -52,12 +68,21 @@ def read_sampled(source: Source, kind: str) -> EventTable:
     estimates; the number of rows is not one of calls: a function that returns and is called again between two samples
     has one row. Raises errors.FormatError for a malformed file.
     """
-    from fastprof.importers.sampled import collapsed, gecko, json_profiles, pprof
+    from fastprof.importers.sampled import (
+        collapsed,
+        gecko,
+        hatchet,
+        json_profiles,
+        pprof,
+        self_profile,
+    )
 
     readers: dict[str, Callable[[Source], EventTable]] = {
         "cpuprofile": json_profiles.read_cpuprofile,
         "speedscope": json_profiles.read_speedscope,
         "gecko": gecko.read_gecko,
+        "self-profile": self_profile.read_self_profile,
+        "hatchet": hatchet.read_hatchet,
         "collapsed": collapsed.read_collapsed,
         "pprof": pprof.read_pprof,
     }

@@ -9,10 +9,10 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.importers.source import Source
 
-__all__ = ["json_object", "whole_file"]
+__all__ = ["JSON_BYTES_A_BYTE", "json_object", "whole_file"]
 
 _PIECE_BYTES = 1 << 22
-_JSON_BYTES_A_BYTE = 16
+JSON_BYTES_A_BYTE = 16  # what json.loads() takes
 
 
 def whole_file(source: Source, memory_bytes_a_byte: int) -> bytes:
@@ -30,7 +30,7 @@ def whole_file(source: Source, memory_bytes_a_byte: int) -> bytes:
 
 def json_object(source: Source) -> dict[str, Any]:
     """Return the object that the file contains. Raises errors.FormatError if it is no JSON object, or too large."""
-    text = whole_file(source, _JSON_BYTES_A_BYTE)
+    text = whole_file(source, JSON_BYTES_A_BYTE)
     try:
         found = json.loads(text)
     except ValueError as error:

@@ -18,8 +18,13 @@ FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
 // Opens a file without a name in `folder`, mode 0600. `may_link`: link_unnamed_file() may name it
-// later. -1 with errno EOPNOTSUPP if the system or the file system has no such files.
+// later. -1 with errno EOPNOTSUPP if the system or the file system has no such files, or cannot
+// name them because /proc is not mounted.
 inline int open_unnamed_file(const char* folder, bool may_link) noexcept {
+  if (may_link && ::access("/proc/self/fd", X_OK) != 0) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   const int fd = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | (may_link ? 0 : O_EXCL), 0600);
   if (fd < 0 && (errno == EISDIR || errno == ENOENT)) errno = EOPNOTSUPP;
   return fd;
