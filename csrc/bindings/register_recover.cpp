@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "adapters/python/gil.hpp"
 #include "bindings/capture_object.hpp"
@@ -66,6 +67,18 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
   return py::make_tuple(CaptureObject{std::make_shared<Capture>(std::move(found.capture))}, facts);
 }
 
+py::typing::Tuple<uint64_t, uint64_t> copy_file(
+    const py::bytes& from, const py::bytes& to,
+    const std::vector<std::pair<std::string, std::string>>& metadata) {
+  const std::string source = from, copy = to;
+  BackingCopy done;
+  {
+    const WithoutGil release;
+    done = copy_backing_file(source, copy, metadata);
+  }
+  return py::make_tuple(done.written_bytes, done.left_out);
+}
+
 }  // namespace
 
 void register_recover(py::module_& module) {
@@ -76,6 +89,11 @@ void register_recover(py::module_& module) {
       "missing records. session_id 0: the session that requested the file; max_bytes 0: 16 "
       "GB. activities: path of the process's activity file; empty: none. errors.IoError, "
       "errors.FormatError if a file cannot be read.");
+  module.def("copy_backing_file", &copy_file, py::arg("path"), py::arg("to"),
+             py::arg("metadata") = std::vector<std::pair<std::string, std::string>>(),
+             "Copy a backing file, whose process may be writing it, to the new file `to`, and add "
+             "metadata to it. Return (bytes written, chunks left out because one was handed on "
+             "meanwhile). errors.IoError, errors.FormatError.");
 }
 
 }  // namespace bindings

@@ -14,7 +14,9 @@ Importing this package is cheap: NumPy and the native module are loaded when a n
 
 from __future__ import annotations
 
+import os
 import sys
+from itertools import pairwise
 
 # Each file that an import reads releases the GIL: see base/switch_interval.py.
 _usual_s = sys.getswitchinterval()
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import analysis as analysis
     from fastprof import devices as devices
     from fastprof import errors as errors
+    from fastprof import flight_recorder as flight_recorder
     from fastprof import itt as itt
     from fastprof import metal as metal
     from fastprof import profiler_legacy as profiler_legacy
@@ -142,6 +145,7 @@ _SHOWN: dict[str, str] = {
     "analysis": "",
     "devices": "",
     "errors": "",
+    "flight_recorder": "",
     "metal": "",
     "table": "",
     "trace_writers": "",
@@ -212,3 +216,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(["__version__", *_SHOWN])
+
+
+def _is_fastprofs_command() -> bool:
+    """Return whether this process runs the command fastprof, which starts a recorder for its program by itself."""
+    words = [os.path.basename(word) for word in getattr(sys, "orig_argv", sys.argv)[:6]]
+    return "fastprof" in words[1:2] or ("-m", "fastprof") in pairwise(words)
+
+
+if os.environ.get("FASTPROF_FLIGHT_RECORDER", "0") not in ("", "0") and not _is_fastprofs_command():
+    from fastprof.flight_recorder import start_from_environment
+
+    start_from_environment()

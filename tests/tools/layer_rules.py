@@ -121,8 +121,22 @@ PYTHON = {
         "record",
         "compat",
     },
+    "flight_recorder": {"base", "model", "adapters", "record", "profiler"},
     "integrations": {"record", "profiler"},
-    "cli": {"base", "model", "analysis", "exporters", "importers", "views", "report", "record"},
+    "cli": {
+        *(
+            "base",
+            "model",
+            "formats",
+            "analysis",
+            "exporters",
+            "importers",
+            "views",
+            "report",
+            "record",
+        ),
+        "flight_recorder",
+    },
 }
 # Modules of the root -> folders that they may import; None: all. Any other module belongs into a folder.
 ROOT: dict[str, set[str] | None] = {
@@ -156,6 +170,7 @@ NATIVE = {
     "importers/perfetto_native.py",
     "importers/sqlite_file.py",
     "exporters/trace_writers.py",
+    "flight_recorder",
     "model/grouping.py",
     "model/tree.py",
     "profiler",

@@ -16,6 +16,7 @@
 #undef min
 #undef max
 
+#include "fastprof/session/copy_backing_file.hpp"
 #include "fastprof/session/private_folder.hpp"
 #include "fastprof/session/recover.hpp"
 

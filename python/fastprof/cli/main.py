@@ -18,7 +18,10 @@ from fastprof.cli.program_call import ProgramCall, find_program
 __all__ = ["main"]
 
 # Modules of the subcommands, in the order of the help text.
-COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "merge", "config", "doctor")
+COMMANDS = (
+    *("run", "report", "explain", "recover", "diff", "convert", "merge"),
+    *("ps", "dump", "profile", "config", "doctor"),
+)
 USAGE_ERROR = 2
 
 _EXAMPLES = """\
@@ -33,6 +36,9 @@ examples:
   fastprof convert a.json a.fastprof      convert a trace to another format
   fastprof merge r0.json r1.json -o all.json
                                           put the traces of several processes on one timeline
+  fastprof ps                             list running programs that have a flight recorder
+  fastprof dump 4711                      write the last seconds of one, also if it hangs or was killed
+  fastprof profile 4711 --seconds 5       profile it from now on
   fastprof config --includes              print what builds of C++ programs need
   fastprof doctor                         list the features available here, with reasons for the rest
   fastprof doctor train.trace.json        say what is wrong with the times and links of a trace

@@ -129,6 +129,10 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
     from fastprof.importers import load
     from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
 
+    if _is_backing_file(path):
+        from fastprof.flight_recorder.dumps import read_dump
+
+        return read_dump(path)
     source: Any = sys.stdin.buffer if path == "-" else path
     limit = options.max_memory_mb << 20 or DEFAULT_MAX_MEMORY_BYTES
     table = load(source, max_memory_bytes=limit, salvage=options.salvage)
@@ -139,6 +143,16 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
             file=sys.stderr,
         )
     return table
+
+
+def _is_backing_file(path: str) -> bool:
+    from fastprof.formats.backing_file import BACKING_MAGIC
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(BACKING_MAGIC)) == BACKING_MAGIC
+    except OSError:
+        return False
 
 
 def table_text(

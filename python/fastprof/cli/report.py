@@ -89,7 +89,7 @@ def trace_notes(table: Any) -> list[str]:
     from fastprof.analysis.trace_checks import trace_problems, unread_text
 
     unread = unread_text(table.metadata)
-    problems = [f"problem: {text}" for text in trace_problems(table)]
+    problems = [*_dump_lines(table), *(f"problem: {text}" for text in trace_problems(table))]
     samples = table.metadata.get("stack_samples")
     if type(samples) is int:
         note = (
@@ -97,6 +97,14 @@ def trace_notes(table: Any) -> list[str]:
         )
         problems.append(f"{counted(samples, 'sample')}: {note}")
     return [*problems, f"not read: {unread}"] if unread else problems
+
+
+def _dump_lines(table: Any) -> list[str]:
+    if "recovered" not in table.metadata:
+        return []
+    from fastprof.flight_recorder.dumps import dump_facts
+
+    return dump_facts(table)
 
 
 def _take_file(options: argparse.Namespace) -> None:

@@ -100,6 +100,14 @@ def add_parser(commands: Subparsers) -> None:
     recording.add_argument(
         "--itt", action="store_true", help="the same for tasks reported through ITT"
     )
+    recording.add_argument(
+        "--flight-recorder",
+        nargs="?",
+        const="1",
+        metavar="NAME=VALUE,...",
+        help="keep the last seconds in memory that outlives the program, instead of writing a trace at its end: "
+        "see fastprof ps and fastprof dump. =NAME=VALUE,...: options of flight_recorder.start(), such as hang_s=60",
+    )
     add_table_options(parser)
     add_html_options(parser, "; written in the place of the trace, unless -o is given")
     parser.set_defaults(command=run)
@@ -112,6 +120,10 @@ def run(options: argparse.Namespace) -> int:
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
+    if options.flight_recorder is not None:
+        from fastprof.cli.flight_run import run_under_recorder
+
+        return run_under_recorder(call, options.flight_recorder or "1")
     start_folder = os.getcwd()
     outputs = _outputs(options, call)
     if not options.no_table:

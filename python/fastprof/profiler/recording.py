@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,9 @@ __all__ = ["Recording"]
 
 T = TypeVar("T")
 
+# The file that has all records of this process while its flight recorder runs, set by that: no other can.
+flight_file = ""
+
 
 class Recording:
     """One native session, and the observers that record into it while it runs. Use from one thread at a time."""
@@ -41,6 +45,10 @@ class Recording:
         keep_file: bool = False,
     ) -> None:
         """facts: metadata in the backing file; None: process_facts(). keep_file: do not remove the file at the end."""
+        if flight_file and options.backing_file:
+            options = replace(options, backing_file="")
+            reason = f"the flight recorder's file has the records; `fastprof dump {os.getpid()}` reads it"
+            report_missing(options, "backing_file", reason)
         self._options = options
         if facts is None:
             facts = process_facts() if options.backing_file else []

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find running processes that hold fastprof, and send them requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from fastprof.base import errors
+
+if TYPE_CHECKING:
+    from fastprof.record.process_folder import FoundProcess
+
+__all__ = ["PROCESSES", "ask", "choose", "command_of"]
+
+PROCESSES = "a pid, or a part of the command line that one process has"
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; "" if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def choose(wanted: str, *, several: bool = False, dead: bool = False) -> list[FoundProcess]:
+    """Return the processes that `wanted` names: by pid, or by a part of the command line.
+
+    dead: also those that have ended and left records. Raises errors.ValueError if there is none, or more than one
+    unless `several`.
+    """
+    from fastprof.record.process_folder import find_processes
+
+    known = [each for each in find_processes() if each.pid != os.getpid()]
+    usable = [each for each in known if each.alive or (dead and each.records)]
+    if wanted.isdecimal():
+        found = [each for each in usable if each.pid == int(wanted)]
+        found = [each for each in found if each.alive] or found[-1:]
+    else:
+        found = [each for each in usable if each.alive and wanted in command_of(each.pid)]
+    if not found:
+        raise errors.ValueError(f"{_why_not(wanted)} `fastprof ps` lists the processes.")
+    if len(found) > 1 and not several:
+        pids = ", ".join(str(each.pid) for each in found)
+        raise errors.ValueError(
+            f"{wanted!r} names several processes: {pids}. Give a pid, or --group."
+        )
+    return found
+
+
+def _why_not(wanted: str) -> str:
+    if wanted.isdecimal() and os.path.exists(f"/proc/{wanted}"):
+        return (
+            f"process {wanted} holds no flight recorder, or is another user's. Start it with"
+            " FASTPROF_FLIGHT_RECORDER=1, `fastprof run --flight-recorder` or flight_recorder.start()."
+        )
+    return f"no process {wanted!r} with a flight recorder."
+
+
+def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0) -> dict[str, Any]:
+    """Send a request; return the answer. Raises errors.UnavailableError if the process does not answer or refuses."""
+    pid = process.pid
+    if process.socket is None:
+        raise errors.UnavailableError(
+            f"process {pid} takes no requests (FASTPROF_CONTROL=0); `fastprof dump {pid}` reads its records"
+        )
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect(process.socket)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            text = b"".join(iter(lambda: connection.recv(65536), b""))
+    except OSError as error:
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+        raise errors.UnavailableError(
+            f"process {pid} does not answer: {reason}. Its GIL may be held, or it is stopped;"
+            f" `fastprof dump {pid}` reads its records all the same."
+        ) from error
+    answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
+    if not answer.get("ok"):
+        raise errors.UnavailableError(f"process {pid}: {answer.get('error', 'refused')}")
+    return answer

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof profile, start and stop: a profile of a process that runs already."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.base.formatting import counted
+from fastprof.cli.ask import PROCESSES, ask, choose, command_of
+from fastprof.cli.formats import FORMATS, format_help, format_of
+from fastprof.cli.options import Subparsers, command_parser
+
+__all__ = ["add_parser"]
+
+_PROCESS = f"""\
+PROCESS is {PROCESSES}; with --group, of any number of processes. They must have a flight recorder
+(fastprof ps --help), belong to the same user and let Python run."""
+_EPILOG = f"""\
+{_PROCESS}
+The process writes its trace itself, into the folder of PATH.
+
+examples:
+  fastprof profile 4711 --seconds 5
+  fastprof profile train.py --steps 3 --record-shapes -o steps.pftrace
+  fastprof profile --group train.py --steps 2 -o ranks.json
+  fastprof start 4711 --calls ; fastprof stop 4711 -o calls.html
+
+{format_help()}"""
+
+# Option of the command -> option of profile().
+_OPTIONS = {
+    "record-shapes": ("record_shapes", "record the shapes of op inputs"),
+    "profile-memory": ("profile_memory", "record allocations and frees"),
+    "python-memory": ("python_memory", "also a sample of what Python's own allocators do"),
+    "with-stack": ("with_stack", "record the Python stack of each range and op"),
+    "with-modules": ("with_modules", "record calls of torch.nn.Module objects"),
+    "calls": ("python_calls", "record every call of a function"),
+    "native": ("native", "record frames of compiled code in stacks"),
+}
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the parsers of the three subcommands."""
+    whole = command_parser(commands, "profile", "profile a running process for a while", _EPILOG)
+    length = whole.add_mutually_exclusive_group(required=True)
+    length.add_argument("--seconds", type=float, metavar="N", help="for so long")
+    length.add_argument(
+        "--steps", type=int, metavar="N", help="for so many steps, from the next on"
+    )
+    start = command_parser(commands, "start", "begin a profile of a running process", _EPILOG)
+    stop = command_parser(commands, "stop", "end what `fastprof start` began", _EPILOG)
+    for parser, command in ((whole, profile), (start, begin), (stop, end)):
+        parser.add_argument("process", metavar="PROCESS")
+        parser.add_argument(
+            "--group",
+            action="store_true",
+            help="all processes whose command line has PROCESS in it",
+        )
+        parser.set_defaults(command=command)
+    for parser in (whole, stop):
+        parser.add_argument(
+            "-o",
+            "--output",
+            metavar="PATH",
+            help="file of the trace (default: NAME-PID.trace.json); with --group, the pid is added",
+        )
+        parser.add_argument(
+            "--to", choices=tuple(FORMATS), metavar="FORMAT", help="its format, whatever the suffix"
+        )
+    for parser in (whole, start):
+        for name, (_, text) in _OPTIONS.items():
+            parser.add_argument(f"--{name}", action="store_true", help=text)
+
+
+def profile(options: argparse.Namespace) -> int:
+    """Profile for some seconds or steps; return the exit code."""
+    request = {"do": "profile", "options": _profile_options(options)}
+    length = "seconds" if options.seconds is not None else "steps"
+    return _ask_all(options, {**request, length: getattr(options, length)}, None)
+
+
+def begin(options: argparse.Namespace) -> int:
+    """Start a profile; return the exit code."""
+    for process in choose(options.process, several=options.group):
+        ask(process, {"do": "start", "options": _profile_options(options)})
+        print(f"process {process.pid}: profiling; end it with: fastprof stop {process.pid}")
+    return 0
+
+
+def end(options: argparse.Namespace) -> int:
+    """End a profile and write its trace; return the exit code."""
+    return _ask_all(options, {"do": "stop"}, 600.0)
+
+
+def _profile_options(options: argparse.Namespace) -> dict[str, bool]:
+    chosen = {name.replace("-", "_"): option for name, (option, _) in _OPTIONS.items()}
+    return {option: True for name, option in chosen.items() if getattr(options, name)}
+
+
+def _ask_all(options: argparse.Namespace, request: dict[str, Any], timeout_s: float | None) -> int:
+    """Ask each process at the same time, and print what each wrote."""
+    processes = choose(options.process, several=options.group)
+    paths = [_path(options, process.pid, options.group) for process in processes]
+    waits_s = timeout_s or 600.0 + float(request.get("seconds") or 3600.0)
+
+    def one(process: Any, path: str) -> dict[str, Any]:
+        return ask(process, {**request, "path": path}, waits_s)
+
+    failed = 0
+    with ThreadPoolExecutor(len(processes)) as pool:
+        answers = [pool.submit(one, *each) for each in zip(processes, paths, strict=True)]
+        for answer in answers:
+            try:
+                facts = answer.result()
+            except errors.UnavailableError as error:
+                if len(processes) == 1:
+                    raise
+                print(f"fastprof: {error}")
+                failed = 1
+            else:
+                print(f"wrote {facts['path']}: {counted(facts['rows'], 'row')}")
+                for what, reason in facts["missing"].items():
+                    print(f"Not recorded: {what}: {reason}")
+    return failed
+
+
+def _path(options: argparse.Namespace, pid: int, several: bool) -> str:
+    if options.output is None:
+        words = [os.path.basename(word) for word in command_of(pid).split()]
+        program = next((word for word in words[1:] if word.endswith(".py")), "process")
+        return os.path.abspath(f"{program.removesuffix('.py')}-{pid}.trace.json")
+    path: str = os.path.abspath(options.output)
+    format_of(path, options.to)
+    if not several:
+        return path
+    folder, name = os.path.split(path)
+    stem, dot, suffixes = name.partition(".")
+    return os.path.join(folder, f"{stem}-{pid}{dot}{suffixes}")

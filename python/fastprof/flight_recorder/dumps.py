@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dumps: copies of a flight recorder's records, with the reason, in a folder of bounded size."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from fastprof import _core
+from fastprof.base import errors
+from fastprof.profiler.recovery import program_name, recover
+
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
+
+__all__ = ["SUFFIX", "Dumps", "dump_facts", "python_stacks", "read_dump", "write_dump"]
+
+SUFFIX = ".flight"
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Members of a dump's metadata.
+_REASON, _DETAIL, _WHEN, _SECONDS, _STACKS = (
+    "reason",
+    "detail",
+    "dumped_unix_ns",
+    "seconds",
+    "stacks_of_threads",
+)
+
+
+class Dumps:
+    """A folder of dumps. Not thread-safe: the caller holds a lock.
+
+    folder: None: fastprof-dumps-UID among the temporary files. max_bytes: bound of all dumps of this recorder; a dump
+    that would exceed it is not written. min_interval_s: time between two dumps for one reason.
+    """
+
+    def __init__(self, folder: str | None, max_bytes: int, min_interval_s: float) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self.min_interval_s = min_interval_s
+        self.written: dict[str, int] = {}  # reason -> dumps
+        self.suppressed: dict[str, int] = {}  # reason -> dumps left out by the bounds
+        self.written_bytes = 0
+        self._last_s: dict[str, float] = {}
+
+    def allow(self, reason: str) -> bool:
+        """Return whether a dump for `reason` is within the bounds, and count it as suppressed if not."""
+        now_s = time.monotonic()
+        last_s = self._last_s.get(reason)
+        early = last_s is not None and now_s - last_s < self.min_interval_s
+        if early or self.written_bytes >= self.max_bytes:
+            self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
+            return False
+        self._last_s[reason] = now_s
+        return True
+
+    def write(self, records: str, reason: str, detail: str, seconds: float, stacks: str) -> str:
+        """Write a dump of the file `records`; return its path."""
+        folder = self._folder()
+        when = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        name = program_name()
+        named = name and not name.startswith("-")  # else -c CODE
+        program = re.sub(r"[^\w.-]+", "_", name)[:40] if named else "python"
+        stem = f"{program}-{os.getpid()}-{when}-{re.sub(r'[^a-z0-9]+', '-', reason.lower())[:30]}"
+        path, number = os.path.join(folder, stem + SUFFIX), 1
+        while os.path.lexists(path):
+            number += 1
+            path = os.path.join(folder, f"{stem}-{number}{SUFFIX}")
+        self.written_bytes += write_dump(records, path, reason, detail, seconds, stacks)
+        self.written[reason] = self.written.get(reason, 0) + 1
+        return path
+
+    def _folder(self) -> str:
+        if self.folder is not None:
+            os.makedirs(self.folder, exist_ok=True)
+            return self.folder
+        import tempfile
+
+        from fastprof.record.process_folder import make_private
+
+        path = os.path.join(tempfile.gettempdir(), f"fastprof-dumps-{os.geteuid()}")
+        make_private(path)
+        return path
+
+
+def write_dump(
+    records: str, path: str, reason: str, detail: str = "", seconds: float = 0.0, stacks: str = ""
+) -> int:
+    """Copy the backing file `records`, whose process may run, to the new file `path`; return its bytes.
+
+    Raises errors.IoError if a file cannot be read or written, errors.FormatError if `records` is not a backing file.
+    """
+    facts = [(_REASON, reason), (_WHEN, str(time.time_ns()))]
+    facts += [(_DETAIL, detail)] if detail else []
+    facts += [(_SECONDS, repr(float(seconds)))] if seconds else []
+    facts += [(_STACKS, stacks)] if stacks else []
+    clean = [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]
+    written, _ = _core.copy_backing_file(os.fsencode(records), os.fsencode(path), clean)
+    return written
+
+
+def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTable:
+    """Return the events of a dump, or of a recorder's own file, as a table.
+
+    seconds: the last so many of it; 0: those that the dump was made for (the recorder's `seconds`). Rows that ended
+    before are left out, and the time of the table begins there. Overwritten events are in `dropped` only if they may
+    belong to these seconds; else metadata["earlier_events"] counts them.
+
+    Raises as recover() does. A file that is being written is to be copied first (write_dump).
+    """
+    table = recover(path)
+    facts = table.metadata["recovered"]["metadata"]
+    if not seconds:
+        try:
+            seconds = float(facts.get(_SECONDS, 0))
+        except ValueError as error:
+            raise errors.FormatError(
+                f"{os.fspath(path)}: its member {_SECONDS!r} is no number; copy it again"
+            ) from error
+    cut_ns = table.t1_ns - int(seconds * 1e9)
+    if not seconds or cut_ns <= table.t0_ns:
+        return table
+    kept = table.column("end_ns") >= cut_ns
+    covered = not kept.all()
+    table = table[kept]
+    table.t0_ns = cut_ns
+    if covered and "overwritten" in table.dropped:
+        table.metadata["earlier_events"] = table.dropped.pop("overwritten")
+    return table
+
+
+def dump_facts(table: EventTable) -> list[str]:
+    """Return lines that say why a dump was made, and what its threads did then; none for another table."""
+    recovered: Any = table.metadata.get("recovered")
+    facts = recovered.get("metadata", {}) if isinstance(recovered, dict) else {}
+    if _REASON not in facts:
+        return []
+    lines = [f"dumped: {facts[_REASON]}" + (f": {facts[_DETAIL]}" if _DETAIL in facts else "")]
+    try:
+        stacks = json.loads(facts.get(_STACKS, "{}"))
+        lines += [f"  {thread}: {frames[0]}" for thread, frames in stacks.items() if frames]
+    except (ValueError, AttributeError, TypeError, LookupError):
+        lines.append("  the stacks of its threads are damaged")
+    return lines
+
+
+def python_stacks() -> str:
+    """Return the Python stacks of all threads as JSON: {"name (id)": [frame, ...]}, innermost first. Needs the GIL."""
+    threading: Any = sys.modules.get("threading")
+    names = {} if threading is None else {t.ident: t.name for t in list(threading._active.values())}
+    stacks = {}
+    for ident, frame in sys._current_frames().items():
+        frames = [
+            f"{at.f_code.co_name} ({at.f_code.co_filename}:{line})"
+            for at, line in traceback.walk_stack(frame)
+            if not at.f_code.co_filename.startswith(_OWN_FOLDER)
+        ]
+        if frames:  # not a thread of fastprof
+            stacks[f"{names.get(ident, 'thread')} ({ident})"] = frames[:60]
+    return json.dumps(stacks)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlightRecorder: a profile that overwrites its oldest records in a file, so that the last seconds are always there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastprof._outputs import FORMATS
+from fastprof.base import errors
+from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
+from fastprof.flight_recorder.step_times import StepTimes
+from fastprof.profiler import profile, recording
+from fastprof.record.process_folder import ProcessFolder
+from fastprof.record.ranges import record_function
+
+__all__ = ["FlightOptions", "FlightRecorder"]
+
+# A slab of 2 MB more than the records: the file's header, and what is handed out while the oldest are taken back.
+_MIN_BYTES = 4 << 20
+# A step is not slow for less than this beyond the median: short steps vary by more than a factor.
+_MIN_SLOW_S = 0.05
+# Numbers of "ProfilerStep#N" wrap here, since a name is kept as long as the recorder runs.
+_STEP_NAMES = 4096
+
+
+@dataclass(frozen=True)
+class FlightOptions:
+    """Arguments of flight_recorder.start(), which documents them."""
+
+    seconds: float = 30.0
+    max_bytes: int = 64 << 20
+    dump_folder: str | None = None
+    max_dump_bytes: int = 1 << 30
+    min_dump_interval_s: float = 60.0
+    dump_delay_s: float = 0.0
+    slow_step: float | None = 3.0
+    max_step_s: float | None = None
+    hang_s: float | None = None
+    max_rss_bytes: int | None = None
+    on_exception: bool = True
+    profile_options: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise errors.ValueError for a value that makes no sense."""
+        for name in ("seconds", "max_dump_bytes"):
+            if getattr(self, name) <= 0:
+                raise errors.ValueError(
+                    f"invalid {name}={getattr(self, name)!r}. Use a number above 0."
+                )
+        for name in ("min_dump_interval_s", "dump_delay_s"):
+            if getattr(self, name) < 0:
+                raise errors.ValueError(
+                    f"invalid {name}={getattr(self, name)!r}. Use 0 or more seconds."
+                )
+        for name in ("max_step_s", "hang_s", "max_rss_bytes"):
+            if getattr(self, name) is not None and getattr(self, name) <= 0:
+                raise errors.ValueError(
+                    f"invalid {name}={getattr(self, name)!r}. Use a number above 0, or None."
+                )
+        if self.slow_step is not None and self.slow_step <= 1:
+            raise errors.ValueError(
+                f"invalid slow_step={self.slow_step!r}. Use a factor above 1, or None."
+            )
+        if self.max_bytes < _MIN_BYTES:
+            raise errors.ValueError(
+                f"invalid max_bytes={self.max_bytes}. A flight recorder needs {_MIN_BYTES} bytes or more."
+            )
+
+
+class FlightRecorder:
+    """The recorder of this process. Any thread may call its methods."""
+
+    def __init__(self, options: FlightOptions) -> None:
+        options.check()
+        self.options = options
+        self.pid = os.getpid()
+        self.started_unix_s = time.time()
+        self.dumps = Dumps(options.dump_folder, options.max_dump_bytes, options.min_dump_interval_s)
+        self.steps = StepTimes()
+        self.steps_by = ""  # who announces them: "program" or "optimizer"
+        self.last_step_s = time.monotonic()
+        self._lock = threading.RLock()
+        self._step_range: Any = None
+        self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
+        self._folder = ProcessFolder.open(options.max_bytes)
+        self._folder.remove_old()
+        self.records = self._folder.new_records()
+        self._profile = profile(
+            overflow="overwrite_oldest",
+            max_bytes=options.max_bytes,
+            backing_file=self.records,
+            keep_backing_file=True,
+            **options.profile_options,
+        )
+
+    def start(self) -> None:
+        """Begin to record. Raises what profile.start() does; nothing is left of the recorder's file then."""
+        try:
+            self._profile.start()
+        except BaseException:
+            self._remove_records()
+            raise
+        recording.flight_file = self.records
+
+    def stop(self) -> None:
+        """End the recording and remove its file. No effect when called again, or in a forked child."""
+        if os.getpid() != self.pid:
+            return
+        for reason, detail in self.take_due(everything=True):
+            self.dump_now(reason, detail)
+        recording.flight_file = ""
+        self._profile.stop()
+        self._remove_records()
+        if "exception" not in self.dumps.written:  # else they are evidence
+            self._folder.remove_children()
+
+    def _remove_records(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.records)
+
+    # ---- dumps ---------------------------------------------------------------------------------
+
+    def dump(self, path: str | None, reason: str, detail: str = "") -> str:
+        """Write a dump to `path`, whatever the bounds are; None: to the folder of dumps. Return its path.
+
+        With the suffix .flight (or none of a trace's) it is a copy of the records, of at most max_bytes, which costs
+        the program milliseconds; with the suffix of a trace, the trace is made in this process.
+        """
+        with self._lock:
+            if path is None:
+                return self.dumps.write(
+                    self.records, reason, detail, self.options.seconds, python_stacks()
+                )
+            if not _is_trace(path):
+                write_dump(
+                    self.records, path, reason, detail, self.options.seconds, python_stacks()
+                )
+                return path
+            copy = f"{self.records}.{os.urandom(4).hex()}.part"
+            try:
+                write_dump(self.records, copy, reason, detail, self.options.seconds)
+                read_dump(copy).export(path)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(copy)
+            return path
+
+    def dump_now(self, reason: str, detail: str) -> str | None:
+        """Write a dump within the bounds of rate and size; return its path, or None. Prints one line to stderr."""
+        with self._lock:
+            if not self.dumps.allow(reason):
+                return None
+            try:
+                path = self.dumps.write(
+                    self.records, reason, detail, self.options.seconds, python_stacks()
+                )
+            except (OSError, errors.Error) as error:
+                self.dumps.suppressed[reason] = self.dumps.suppressed.get(reason, 0) + 1
+                _say(f"fastprof: {reason}: no dump was written: {error}")
+                return None
+        _say(f"fastprof: {reason}: {detail}: fastprof report {path}")
+        return path
+
+    def trigger(self, reason: str, detail: str, at_once: bool = False) -> None:
+        """Ask for a dump: now, or `dump_delay_s` later, when the watch finds it due."""
+        if at_once or not self.options.dump_delay_s:
+            self.dump_now(reason, detail)
+            return
+        with self._lock:
+            self._due.append((time.monotonic() + self.options.dump_delay_s, reason, detail))
+
+    def take_due(self, everything: bool = False) -> list[tuple[str, str]]:
+        """Return and forget the delayed dumps that are due."""
+        now_s = time.monotonic()
+        with self._lock:
+            due = [each for each in self._due if everything or each[0] <= now_s]
+            self._due = [each for each in self._due if each not in due]
+        return [(reason, detail) for _, reason, detail in due]
+
+    # ---- steps ---------------------------------------------------------------------------------
+
+    def step(self, by: str = "program") -> None:
+        """Count the end of a step; ask for a dump if it was slow. The optimizer's count until the program's do."""
+        now_s = time.monotonic()
+        with self._lock:
+            if by != self.steps_by:
+                if self.steps_by == "program":
+                    return
+                self.steps_by, first = by, True
+            else:
+                first = False
+            duration_s = now_s - self.last_step_s
+            self.last_step_s = now_s
+            if self._step_range is not None:
+                self._step_range.__exit__(None, None, None)
+            median_s = self.steps.median_s()
+            if not first:  # else it began when the recorder did, or with the other's last step
+                self.steps.add(duration_s)
+            number = self.steps.count
+            self._step_range = record_function(f"ProfilerStep#{(number + 1) % _STEP_NAMES}")
+            self._step_range.__enter__()
+            if first:
+                return
+        options = self.options
+        if options.max_step_s is not None and duration_s > options.max_step_s:
+            detail = f"step {number} took {duration_s:.3f} s, the bound is {options.max_step_s:g} s"
+        elif (
+            options.slow_step is not None
+            and median_s is not None
+            and duration_s > max(options.slow_step * median_s, median_s + _MIN_SLOW_S)
+        ):
+            detail = f"step {number} took {duration_s:.3f} s, {duration_s / median_s:.1f} times the median"
+        else:
+            return
+        self.trigger("slow step", detail)
+
+    # ---- state ---------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Return what the recorder does, as values that JSON can represent. Times are in s, sizes in bytes."""
+        with self._lock:
+            steps = self.steps
+            return {
+                "records": self.records,
+                "started_unix_s": self.started_unix_s,
+                "seconds": self.options.seconds,
+                "memory_bytes": _size_bytes(self.records),
+                "steps": steps.count,
+                "steps_by": self.steps_by,
+                "step_total_s": steps.total_s,
+                "step_max_s": steps.max_s,
+                "step_quantiles_s": {q: steps.quantile_s(q) for q in (0.5, 0.9, 0.99)},
+                "dumps": dict(self.dumps.written),
+                "suppressed": dict(self.dumps.suppressed),
+                "dump_bytes": self.dumps.written_bytes,
+                "missing": dict(self._profile.missing),
+            }
+
+
+def _is_trace(path: str) -> bool:
+    name = os.path.basename(path).removesuffix(".gz")
+    return any(name.endswith(suffix) for each in FORMATS.values() for suffix in each.suffixes)
+
+
+def _size_bytes(path: str) -> int:
+    try:
+        return os.stat(path).st_blocks * 512
+    except OSError:
+        return 0
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(line, file=sys.stderr, flush=True)

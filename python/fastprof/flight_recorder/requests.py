@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to a running process: one JSON line each way through a socket that only this user can reach.
+
+Request: {"do": NAME, ...}; answer: {"ok": true, ...} or {"ok": false, "error": TEXT}. Nothing of a request is
+executed: it names one of these actions, and options of profile() with values of JSON.
+
+| do | members | answer |
+|---|---|---|
+| status | | facts of the process and its recorder |
+| dump | reason, path | path |
+| start | options | |
+| stop | path | path, rows |
+| profile | options, path, and seconds or steps | path, rows |
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from fastprof._version import __version__
+from fastprof.base import errors
+from fastprof.profiler import profile
+from fastprof.profiler.recovery import program_name
+
+if TYPE_CHECKING:
+    from fastprof.flight_recorder.recorder import FlightRecorder
+
+__all__ = ["PROFILE_OPTIONS", "Requests"]
+
+# Options of profile() that a request may set.
+PROFILE_OPTIONS = {
+    "record_shapes": bool,
+    "profile_memory": bool,
+    "python_memory": bool,
+    "with_stack": bool,
+    "with_modules": bool,
+    "with_flops": bool,
+    "python_calls": bool,
+    "native": bool,
+    "tasks": bool,
+    "max_bytes": int,
+}
+_MAX_REQUEST_BYTES = 65536
+_MAX_SECONDS = 3600.0
+_log = logging.getLogger("fastprof.control")
+
+
+class Requests:
+    """Answers requests to this process. Called on threads of their own.
+
+    recorder: returns the process's flight recorder, or None.
+    """
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self._started_s = time.time()
+        self._profile: profile | None = None  # that `start` has begun
+        self._lock = threading.Lock()  # one profile on request at a time
+
+    def answer(self, connection: socket.socket) -> None:
+        """Read a request, do it, and send the answer."""
+        connection.settimeout(5.0)
+        if not _same_user(connection):
+            return
+        try:
+            line = _read_line(connection)
+            request = json.loads(line)
+            if not isinstance(request, dict) or not isinstance(request.get("do"), str):
+                raise errors.ValueError('a request is a JSON object with the member "do"')
+            _log.info("request: %s", line[:500].decode("utf-8", "replace"))
+            do = getattr(self, f"_do_{request['do']}", None)
+            if do is None:
+                raise errors.ValueError(f"no such request: {request['do']!r}")
+            connection.settimeout(None)
+            result = {"ok": True, **do(request)}
+        except (errors.Error, OSError, ValueError) as error:
+            _log.warning("request failed: %s", error)
+            result = {"ok": False, "error": str(error)}
+        connection.settimeout(5.0)
+        connection.sendall(json.dumps(result).encode() + b"\n")
+
+    def _do_status(self, request: dict[str, Any]) -> dict[str, Any]:
+        recorder: FlightRecorder | None = self._recorder()
+        return {
+            "pid": os.getpid(),
+            "program": program_name(),
+            "version": __version__,
+            "python": sys.version.split()[0],
+            "since_unix_s": self._started_s,
+            "profile": self._profile is not None,
+            "recorder": None if recorder is None else recorder.status(),
+        }
+
+    def _do_dump(self, request: dict[str, Any]) -> dict[str, Any]:
+        recorder: FlightRecorder | None = self._recorder()
+        if recorder is None:
+            raise errors.StateError("this process has no flight recorder: use `fastprof profile`")
+        path = request.get("path")
+        if path is not None and not isinstance(path, str):
+            raise errors.ValueError("the path of a dump is a text")
+        return {"path": recorder.dump(path, str(request.get("reason", "request"))[:200])}
+
+    def _do_start(self, request: dict[str, Any]) -> dict[str, Any]:
+        options = _profile_options(request)
+        with self._lock:
+            if self._profile is not None:
+                raise errors.StateError("a profile runs already: `fastprof stop` ends it")
+            started = profile(**options)
+            started.start()
+            self._profile = started
+        return {"missing": dict(started.missing)}
+
+    def _do_stop(self, request: dict[str, Any]) -> dict[str, Any]:
+        path = _path_of(request)
+        with self._lock:
+            started = self._profile
+            if started is None:
+                raise errors.StateError("no profile was started by request: use `fastprof start`")
+            started.stop()
+            self._profile = None
+        return _saved(started, path)
+
+    def _do_profile(self, request: dict[str, Any]) -> dict[str, Any]:
+        options, path = _profile_options(request), _path_of(request)
+        seconds, steps = request.get("seconds"), request.get("steps")
+        if (seconds is None) == (steps is None):
+            raise errors.ValueError("a profile lasts seconds or steps: give one of them")
+        for number in (seconds, steps):
+            if number is not None and (type(number) not in (int, float) or number <= 0):
+                raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
+        limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
+        with self._lock:
+            if self._profile is not None:
+                raise errors.StateError("a profile runs already: `fastprof stop` ends it")
+            first = 0 if steps is None else self._next_step(0, 1, limit_s)
+            self._profile = running = profile(**options)
+            try:
+                running.start()
+                if steps is None:
+                    time.sleep(min(float(seconds or 0), _MAX_SECONDS))
+                else:
+                    self._next_step(first, int(steps), limit_s)
+            finally:
+                running.stop()
+                self._profile = None
+        return _saved(running, path)
+
+    def _next_step(self, after: int, count: int, limit_s: float) -> int:
+        """Wait for `count` more ends of steps than `after` (0: than now); return the number reached."""
+        recorder: FlightRecorder | None = self._recorder()
+        if recorder is None:
+            raise errors.StateError(
+                "this process has no flight recorder, so its steps are not known: give --seconds"
+            )
+        target = (after or recorder.steps.count) + count
+        end_s = time.monotonic() + limit_s
+        while recorder.steps.count < target:
+            if time.monotonic() > end_s:
+                raise errors.StateError(
+                    f"no {count} steps in {limit_s:g} s. Call fastprof.flight_recorder.step() at the end of"
+                    " each step (torch's optimizers are counted without), or give --seconds."
+                )
+            time.sleep(0.001)
+        return recorder.steps.count
+
+
+def _profile_options(request: dict[str, Any]) -> dict[str, Any]:
+    options = request.get("options", {})
+    if not isinstance(options, dict):
+        raise errors.ValueError("options are a JSON object")
+    for name, value in options.items():
+        if name not in PROFILE_OPTIONS or type(value) is not PROFILE_OPTIONS[name]:
+            known = ", ".join(PROFILE_OPTIONS)
+            raise errors.ValueError(f"invalid option {name}={value!r}. Options are {known}.")
+    return options
+
+
+def _path_of(request: dict[str, Any]) -> str:
+    path = request.get("path")
+    if not isinstance(path, str) or not os.path.isabs(path):
+        raise errors.ValueError("a request for a profile has the absolute path of its file")
+    return path
+
+
+def _saved(finished: profile, path: str) -> dict[str, Any]:
+    finished.export(path)
+    return {"path": path, "rows": len(finished.event_table), "missing": dict(finished.missing)}
+
+
+def _read_line(connection: socket.socket) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        part = connection.recv(4096)
+        if not part or len(line) + len(part) > _MAX_REQUEST_BYTES:
+            raise errors.ValueError(
+                f"a request is one line of at most {_MAX_REQUEST_BYTES} bytes of JSON"
+            )
+        line += part
+    return line
+
+
+def _same_user(connection: socket.socket) -> bool:
+    """Return whether the peer has our user id. Where the system does not say, the folder's mode has to suffice."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return bool(uid == os.geteuid())

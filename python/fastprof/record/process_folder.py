@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ProcessFolder: the user's private folder in which processes with fastprof are found, and leave their last records.
+
+| file | content |
+|---|---|
+| PID-START-N-PARENT.records | the records of a flight recorder: a backing file (docs/backing_file.md) |
+| PID-START.sock | the socket that answers requests to the process (docs/always_on.md) |
+
+START is when the process started (record/shard_folder.py: process_start), so that a pid used again is another process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from dataclasses import dataclass, field
+
+from fastprof import _core
+from fastprof.base import errors
+
+__all__ = ["FOLDER_VARIABLE", "FoundProcess", "ProcessFolder", "find_processes", "make_private"]
+
+FOLDER_VARIABLE = "FASTPROF_PROCESS_FOLDER"
+
+_RECORDS, _SOCKET = ".records", ".sock"
+# What processes that were killed have left is removed by the next recorder that starts, beyond these.
+_KEEP_DEAD_S, _KEEP_DEAD_BYTES = 7 * 86400, 1 << 30
+
+
+@dataclass
+class FoundProcess:
+    """A process that has, or had, files in the folder. sockets, records: paths; records are sorted by age."""
+
+    pid: int
+    start: int
+    alive: bool
+    socket: str | None = None
+    records: list[str] = field(default_factory=list)
+
+
+class ProcessFolder:
+    """The folder at `path`, which belongs to this user alone."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, needed_bytes: int = 0) -> ProcessFolder:
+        """Return the folder, made with mode 0700 if it is absent.
+
+        In memory (Linux: /dev/shm) if `needed_bytes` and as much again are free there, else among the temporary
+        files. The environment variable FASTPROF_PROCESS_FOLDER names another. Raises errors.UnavailableError if no
+        folder can be used, with the reason.
+        """
+        reasons = []
+        for path in _candidates(needed_bytes):
+            try:
+                make_private(path)
+                return cls(path)
+            except OSError as error:
+                reasons.append(f"{path}: {error.strerror or error}")
+        raise errors.UnavailableError(
+            f"no folder for the files of this process ({'; '.join(reasons)}). Set {FOLDER_VARIABLE} to a"
+            " folder of your own with mode 0700."
+        )
+
+    def new_records(self) -> str:
+        """Return an unused path for records of this process."""
+        number = 1
+        while os.path.lexists(path := self._own(f"-{number}-{os.getppid()}{_RECORDS}")):
+            number += 1
+        return path
+
+    def socket(self) -> str:
+        """Return the path of this process's socket."""
+        return self._own(_SOCKET)
+
+    def _own(self, suffix: str) -> str:
+        pid = os.getpid()
+        return os.path.join(self.path, f"{pid}-{_core.process_start(pid) or 0}{suffix}")
+
+    def processes(self) -> list[FoundProcess]:
+        """Return the processes that have files here, sorted by pid."""
+        found: dict[tuple[int, int], FoundProcess] = {}
+        for name in sorted(os.listdir(self.path)):
+            stem, suffix = os.path.splitext(name)
+            parts = stem.split("-")
+            if suffix not in (_RECORDS, _SOCKET) or not all(part.isdecimal() for part in parts[:2]):
+                continue
+            if len(parts) < 2:
+                continue
+            pid, start = int(parts[0]), int(parts[1])
+            process = found.setdefault(
+                (pid, start), FoundProcess(pid, start, _core.process_start(pid) == start)
+            )
+            path = os.path.join(self.path, name)
+            if suffix == _SOCKET:
+                process.socket = path
+            else:
+                process.records.append(path)
+        for process in found.values():
+            process.records.sort(key=_modified_s)
+        return [found[key] for key in sorted(found)]
+
+    def remove_children(self) -> None:
+        """Remove what ended processes that this one started have left: workers of a pool end by SIGTERM."""
+        for process in self.processes():
+            if process.alive:
+                continue
+            if process.socket is not None:
+                _unlink(process.socket)
+            for path in process.records:
+                if path.endswith(f"-{os.getpid()}{_RECORDS}"):
+                    _unlink(path)
+
+    def remove_old(self) -> None:
+        """Remove what dead processes have left: sockets; records older than 7 days, or beyond 1 GiB, the oldest first.
+
+        Another user's files are never touched: the folder is this user's alone.
+        """
+        dead: list[str] = []
+        for process in self.processes():
+            if process.alive:
+                continue
+            dead += process.records
+            if process.socket is not None:
+                _unlink(process.socket)
+        total_bytes, now_s = 0, time.time()
+        for path in sorted(dead, key=_modified_s, reverse=True):
+            try:
+                total_bytes += os.stat(path).st_blocks * 512
+            except OSError:
+                continue
+            if total_bytes > _KEEP_DEAD_BYTES or now_s - _modified_s(path) > _KEEP_DEAD_S:
+                _unlink(path)
+
+
+def find_processes() -> list[FoundProcess]:
+    """Return the processes of all folders of this user that exist."""
+    found: list[FoundProcess] = []
+    for path in _candidates(0):
+        with contextlib.suppress(OSError):
+            _check_private(path)
+            found += ProcessFolder(path).processes()
+    return found
+
+
+def _candidates(needed_bytes: int) -> list[str]:
+    if chosen := os.environ.get(FOLDER_VARIABLE):
+        return [os.path.abspath(chosen)]
+    import tempfile
+
+    name = f"fastprof-{os.geteuid()}"
+    folders = []
+    memory = _core.folder_in_memory()
+    if memory is not None and _free_bytes(memory) >= 2 * needed_bytes:
+        folders.append(os.path.join(memory, name))
+    folders.append(os.path.join(tempfile.gettempdir(), name))
+    return list(dict.fromkeys(folders))
+
+
+def _free_bytes(folder: str) -> int:
+    try:
+        facts = os.statvfs(folder)
+    except OSError:
+        return -1
+    return facts.f_bavail * facts.f_frsize
+
+
+def make_private(path: str) -> None:
+    """Make the folder `path` with mode 0700 if it is absent; raise OSError unless it is this user's alone."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    _check_private(path)
+
+
+def _check_private(path: str) -> None:
+    facts = os.lstat(path)
+    if not stat.S_ISDIR(facts.st_mode):
+        raise NotADirectoryError(0, "it is not a folder", path)
+    if facts.st_uid != os.geteuid():
+        raise PermissionError(0, "it belongs to another user", path)
+    if facts.st_mode & 0o077:
+        raise PermissionError(0, "others can read or write it; chmod 700 it", path)
+
+
+def _modified_s(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flight recorder of running, hanging, killed and forking programs, asked by the commands as users do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.flight_recorder.dumps import read_dump, write_dump
+from fastprof.flight_recorder.step_times import StepTimes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
+
+WAIT_S = 120
+
+BUSY = """
+import os, sys, threading, time
+import fastprof
+def work(k):
+    with fastprof.record_function(f"life {k}"):
+        while True:
+            with fastprof.record_function(f"outer {k}"):
+                for _ in range(100):
+                    with fastprof.record_function(f"inner {k}"):
+                        pass
+for k in range(int(sys.argv[1])):
+    threading.Thread(target=work, args=(k,), daemon=True).start()
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+STEPS = """
+import os, sys, time
+from fastprof import flight_recorder, record_function
+print(os.getpid(), flush=True)
+number = 0
+while not os.path.exists(sys.argv[1]):
+    with record_function("work"):
+        time.sleep(0.002)
+    flight_recorder.step()
+    number += 1
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """The processes' folder. Its name is short, because the path of a socket has at most 107 bytes."""
+    path = tempfile.mkdtemp(prefix="fp")
+    monkeypatch.setenv("FASTPROF_PROCESS_FOLDER", path)
+    monkeypatch.setenv("FASTPROF_FLIGHT_RECORDER", f"max_bytes={8 << 20},dump_folder={tmp_path}")
+    yield Path(path)
+    shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def program(code: str, *args: object) -> Iterator[subprocess.Popen[str]]:
+    """A running program that has printed its pid."""
+    words = [sys.executable, "-c", code, *map(str, args)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().strip() == str(process.pid)
+            yield process
+        finally:
+            process.kill()
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, timeout=WAIT_S
+    )
+
+
+def command(*words: object) -> str:
+    done = run("-m", "fastprof", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def records(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.records"))
+
+
+def wait_for(folder: Path, pattern: str) -> Path:
+    end_s = time.monotonic() + WAIT_S
+    while time.monotonic() < end_s:
+        for path in folder.glob(pattern):
+            return path
+        time.sleep(0.02)
+    raise AssertionError(f"no {pattern} in {folder}")
+
+
+def check_busy(table: Any, threads: int) -> None:
+    """Check that the dump of BUSY has no torn record, no foreign one, and no hole within a thread."""
+    facts = table.metadata["recovered"]
+    assert not facts["damaged"] and not facts["unread_chunks"] and not facts["unknown_texts"]
+    names = np.array(list(table.names))[table.name_id]
+    parent, seen = table.column("parent"), set()
+    for thread in set(table.recording_thread.tolist()):
+        of_thread = table.recording_thread == thread
+        found = {
+            name.split()[1] for name in names[of_thread] if name.split()[0] in ("inner", "outer")
+        }
+        if not found:
+            continue
+        (k,) = found
+        seen.add(k)
+        outer = np.flatnonzero(of_thread & (names == f"outer {k}"))
+        inside = of_thread & (names == f"inner {k}") & (parent >= 0)
+        counts = np.bincount(parent[inside], minlength=len(table))
+        assert (counts[outer[1:-1]] == 100).all()
+    assert len(seen) == threads
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_dumps_of_a_running_and_of_a_killed_process_have_every_record(
+    folder: Path, tmp_path: Path, threads: int
+) -> None:
+    with program(BUSY, threads) as process:
+        time.sleep(1)
+        (source,) = records(folder)
+        for number in range(20):
+            copy = tmp_path / f"{number}.flight"
+            write_dump(str(source), str(copy), "test")
+            check_busy(read_dump(copy), threads)
+        process.kill()
+        process.wait()
+        assert "ended" in command("ps")
+        command(
+            "dump", process.pid, "-o", tmp_path / "dead.flight", "-o", tmp_path / "dead.pftrace"
+        )
+    check_busy(read_dump(tmp_path / "dead.flight"), threads)
+    assert len(fastprof.load(tmp_path / "dead.pftrace")) > 1000
+
+
+@pytest.mark.parametrize("how", ["stopped", "holds the GIL"])
+def test_a_process_that_cannot_answer_is_dumped(folder: Path, tmp_path: Path, how: str) -> None:
+    hang = "import ctypes; ctypes.PyDLL(None).sleep(600)"
+    code = STEPS if how == "stopped" else BUSY.replace("time.sleep(600)", f"time.sleep(1); {hang}")
+    with program(code, 1 if how != "stopped" else tmp_path / "never") as process:
+        time.sleep(2)
+        if how == "stopped":
+            process.send_signal(signal.SIGSTOP)
+        assert "silent" in command("ps")
+        out = tmp_path / "o.flight"
+        assert "open" in command("dump", process.pid, "-o", out)
+        assert "fastprof dump" in command("report", out)
+    assert len(read_dump(out)) > 100
+
+
+def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    with program(STEPS, end) as process:
+        wait_for(folder, "*.sock")
+        pid = process.pid
+        command("profile", pid, "--seconds", 0.3, "-o", tmp_path / "a.json")
+        command(
+            "profile", "flight_recorder.step", "--group", "--steps", 3, "-o", tmp_path / "b.json"
+        )
+        command("start", pid, "--calls")
+        again = run("-m", "fastprof", "start", pid)
+        assert again.returncode == 2 and "fastprof stop" in again.stderr
+        time.sleep(0.3)
+        command("stop", pid, "-o", tmp_path / "c.fastprof")
+        (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        assert row["pid"] == pid and row["state"] == "recording" and row["steps"] > 20
+        end.touch()
+        assert process.wait(WAIT_S) == 0
+    assert records(folder) == [] and list(folder.glob("*.sock")) == []
+    (of_steps,) = tmp_path.glob("b-*.json")
+    for path in (tmp_path / "a.json", of_steps, tmp_path / "c.fastprof"):
+        names = set(fastprof.load(path).names)
+        assert "work" in names and any(name.startswith("ProfilerStep#") for name in names)
+    steps = [name for name in fastprof.load(of_steps).names if name.startswith("ProfilerStep#")]
+    assert 2 <= len(steps) <= 12  # polled: some more may have begun on a loaded machine
+
+
+def test_what_makes_it_write_a_dump(folder: Path, tmp_path: Path) -> None:
+    code = """
+import threading, time
+from fastprof import flight_recorder, record_function
+for number in range(40):
+    with record_function("work"):
+        time.sleep(1.0 if number in (30, 35) else 0.002)
+    flight_recorder.step()
+def fail():
+    raise KeyError("in a thread")
+thread = threading.Thread(target=fail); thread.start(); thread.join()
+time.sleep(2.5)
+print(flight_recorder.metrics())
+raise ValueError("at the end")
+"""
+    given = os.environ["FASTPROF_FLIGHT_RECORDER"]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "FASTPROF_FLIGHT_RECORDER": f"{given},hang_s=1.5,slow_step=50"},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert done.returncode == 1 and "ValueError: at the end" in done.stderr
+    dumps = {path.name.split("-", 3)[-1]: path for path in tmp_path.glob("*.flight")}
+    assert sorted(dumps) == ["exception.flight", "hang.flight", "slow-step.flight"]  # one each
+    assert 'suppressed_total{reason="slow step"} 1' in done.stdout
+    assert "fastprof_step_seconds_count 39" in done.stdout
+    text = command("report", dumps["slow-step.flight"])
+    assert "slow step: step 30 took 1.0" in text and ": <module> (<string>:6)" in text
+    assert "KeyError: 'in a thread'" in command("report", dumps["exception.flight"])
+    assert "took 1.0" in command("explain", dumps["slow-step.flight"])
+    assert records(folder) == []
+
+
+def test_forked_processes_have_recorders_and_leave_nothing(folder: Path, tmp_path: Path) -> None:
+    code = """
+import multiprocessing, os, sys, time
+from fastprof import flight_recorder, profile, record_function
+def child(number):
+    with record_function(f"child {number}"):
+        return flight_recorder.is_running() and flight_recorder.status()["records"]
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        paths = set(pool.map(child, range(20)))
+    assert all(paths) and flight_recorder.status()["records"] not in paths
+    pid = os.fork()
+    if not pid:
+        with record_function("forked"):
+            flight_recorder.dump(sys.argv[1])
+            os._exit(3)
+    assert os.waitpid(pid, 0)[1] >> 8 == 3
+    with profile(follow_children=True, backing_file=sys.argv[1] + ".records") as prof:
+        process = multiprocessing.get_context("fork").Process(target=child, args=(7,))
+        process.start(); process.join()
+    assert "child 7" in prof.event_table.names, prof.missing
+    assert "flight recorder" in prof.missing["backing_file"]
+"""
+    done = run("-c", code, tmp_path / "forked.fastprof")
+    assert done.returncode == 0, done.stderr
+    assert "forked" in fastprof.load(tmp_path / "forked.fastprof").names
+    assert records(folder) == [] and list(folder.glob("*.sock")) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"), [("pass", 0), ("import sys; sys.exit(5)", 5), ("1 / 0", 1)]
+)
+def test_run_under_a_recorder_ends_as_without(
+    folder: Path, tmp_path: Path, code: str, exit_code: int
+) -> None:
+    option = "--flight-recorder=" + os.environ.pop("FASTPROF_FLIGHT_RECORDER")
+    done = run("-m", "fastprof", "run", option, "-c", code)
+    assert done.returncode == exit_code, done.stderr
+    assert len(list(tmp_path.glob("*exception.flight"))) == (exit_code == 1)
+    assert records(folder) == []
+
+
+def test_many_dumps_leave_nothing_behind(folder: Path, tmp_path: Path) -> None:
+    code = """
+import os, sys
+from fastprof import flight_recorder, record_function
+def facts():
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+for number in range(300):
+    with record_function("work"):
+        flight_recorder.dump(sys.argv[1])
+    os.unlink(sys.argv[1])
+    if number == 10:
+        before = facts()
+assert facts() == before, (facts(), before)
+"""
+    done = run("-c", code, tmp_path / "again.flight")
+    assert done.returncode == 0, done.stderr
+
+
+def test_requests_are_bounded_and_can_be_turned_off(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    with program(STEPS, tmp_path / "never") as process:
+        path = str(wait_for(folder, "*.sock"))
+        for sent, said in (
+            (b"x" * 70000 + b"\n", "at most"),
+            (b"[]\n", "JSON object"),
+            (b"nonsense\n", ""),
+            (b'{"do": "answer"}\n', "no such request"),
+            (b'{"do": "start", "options": {"on_trace_ready": "os.abort"}}\n', "invalid option"),
+            (b'{"do": "profile", "path": "/x.json", "seconds": -1}\n', "above 0"),
+        ):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(WAIT_S)
+                connection.connect(path)
+                connection.sendall(sent)
+                answer = json.loads(connection.makefile().readline())
+                assert not answer["ok"] and said in answer["error"]
+        assert process.poll() is None
+    monkeypatch.setenv("FASTPROF_CONTROL", "0")
+    with program(STEPS, tmp_path / "never") as process:
+        wait_for(folder, f"{process.pid}-*.records")
+        assert not list(folder.glob(f"{process.pid}-*.sock"))
+        refused = run("-m", "fastprof", "profile", process.pid, "--seconds", 1)
+        assert refused.returncode == 2 and "FASTPROF_CONTROL" in refused.stderr
+        command("dump", process.pid, "-o", tmp_path / "o.flight")
+
+
+def test_a_folder_of_others_is_refused(folder: Path) -> None:
+    folder.chmod(0o755)
+    with pytest.raises(errors.UnavailableError, match="chmod 700"):
+        fastprof.flight_recorder.start()
+
+
+def test_invalid_arguments() -> None:
+    for wrong in ({"seconds": 0}, {"max_bytes": 1}, {"slow_step": 1}, {"overflow": "spill"}):
+        with pytest.raises(errors.ValueError):
+            fastprof.flight_recorder.start(**wrong)
+    for call in (fastprof.flight_recorder.dump, fastprof.flight_recorder.status):
+        with pytest.raises(errors.StateError, match="start"):
+            call()
+    fastprof.flight_recorder.step()  # no effect
+
+
+def test_quantiles_of_steps_are_within_one_percent() -> None:
+    drawn = np.random.default_rng(3).lognormal(-5, 2, 20000)
+    steps = StepTimes()
+    for value in drawn.tolist():
+        steps.add(value)
+    for q in (0, 0.5, 0.9, 0.99, 0.999, 1):
+        exact = float(np.quantile(drawn, q, method="inverted_cdf"))
+        assert abs(steps.quantile_s(q) - exact) <= 0.0101 * exact
+    assert steps.median_s() == float(np.median(drawn[-101:]))
