@@ -48,6 +48,7 @@ MENU = {
         "children",
         "results",
         "notebook",
+        "always_on",
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],

@@ -220,7 +220,7 @@ raise ValueError("at the end")
     assert 'suppressed_total{reason="slow step"} 1' in done.stdout
     assert "fastprof_step_seconds_count 39" in done.stdout
     text = command("report", dumps["slow-step.flight"])
-    assert "slow step: step 30 took 1.0" in text and ": <module> (<string>:6)" in text
+    assert "slow step: step 30 took 1.0" in text and ": <module> (<string>:7)" in text
     assert "KeyError: 'in a thread'" in command("report", dumps["exception.flight"])
     assert "took 1.0" in command("explain", dumps["slow-step.flight"])
     assert records(folder) == []
