@@ -30,6 +30,7 @@ MODULES = {
     "errors": "Exceptions",
     "table": "Tables",
     "analysis": "Analysis",
+    "flight_recorder": "Flight recorder",
     "metal": "Metal",
     "devices": "Device plug-ins",
 }

@@ -82,5 +82,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
         ) from error
     answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
     if not answer.get("ok"):
-        raise errors.UnavailableError(f"process {pid}: {answer.get('error', 'refused')}")
+        raise errors.UnavailableError(
+            f"process {pid} refused the request: {answer.get('error', text)!s}"
+        )
     return answer

@@ -64,6 +64,7 @@ VALUES = {
     "TIME": "cpu_time_total",
     "NAME": "page-faults",
     "FILE": "file.out",
+    "NAME=VALUE,...": "max_step_s=60",
 }
 SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".out"}
 COMPANIONS = {
