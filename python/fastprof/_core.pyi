@@ -479,6 +479,9 @@ def capture_of(
     counter_names: Sequence[str] = [],
     process_names: Any = {},
 ) -> Capture: ...
+def copy_backing_file(
+    path: bytes, to: bytes, metadata: Sequence[tuple[str, str]] = []
+) -> tuple[int, int]: ...
 def counter(name: str, value: float) -> None:
     """
     Record the current value of a counter track. Any thread.

@@ -148,25 +148,32 @@ class BackingCopier {
   }
 
   void copy_chunk(uint64_t at) {
+    // Again while the next thread continues in a chunk (recorder/state/thread_end.hpp).
+    for (int tries = 0; tries < 8 && !try_chunk(at); ++tries) {
+    }
+  }
+
+  // Returns whether the chunk is done with: copied, or not to be copied.
+  bool try_chunk(uint64_t at) {
     Chunk header, after;
-    if (!read(at, &header, sizeof header) || header.magic != kChunkMagic) return;
-    if (header.place != ChunkPlace::current && header.place != ChunkPlace::full) return;
-    if (header.open_ticks >> 63 != 0) return;  // being handed out
-    if (!read(at, first_.data(), kChunkBytes)) return;
-    const bool written = header.place == ChunkPlace::current;
+    if (!read(at, &header, sizeof header) || header.magic != kChunkMagic) return true;
+    if (header.place != ChunkPlace::current && header.place != ChunkPlace::full) return true;
+    if (header.open_ticks >> 63 != 0) return true;  // being handed out
+    if (!read(at, first_.data(), kChunkBytes)) return true;
     // What the first reading saw as begun, the second sees complete. Partner: the release store of
     // `begin` in begin_fast(), which follows the record's other words.
-    if (written && !read(at, second_.data(), kChunkBytes)) return;
-    if (!read(at, &after, sizeof after)) return;
+    if (!read(at, second_.data(), kChunkBytes)) return true;
+    if (!read(at, &after, sizeof after)) return true;
     if (after.gen != header.gen || after.open_ticks != header.open_ticks ||
-        after.track_id != header.track_id || after.place == ChunkPlace::free)
-      return;
-    std::vector<char>& chunk = written ? second_ : first_;
-    if (written) cut_new_records(header.open_ticks);
-    std::memcpy(chunk.data(), &header, sizeof header);
-    write(at, chunk.data(), kChunkBytes);
+        after.place == ChunkPlace::free)
+      return true;
+    if (after.track_id != header.track_id || after.part_bytes != header.part_bytes) return false;
+    cut_new_records(header.open_ticks);
+    std::memcpy(second_.data(), &header, sizeof header);
+    write(at, second_.data(), kChunkBytes);
     ++done_.chunks;
     copied_.push_back(CopiedChunk{header.track_id, header.sequence, header.open_ticks, at});
+    return true;
   }
 
   // Removes from the copy what a thread wrote before a chunk that is missing: chunks of a track are
