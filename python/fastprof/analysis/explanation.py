@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.analysis.between_ranges import between_ranges, is_sampled
 from fastprof.analysis.blocked_loop import Blocked, blocked_loops
 from fastprof.analysis.breakdown import Share, by_category, by_module
 from fastprof.analysis.communication import REMEDY, Described, communication, describe
@@ -82,6 +83,7 @@ class Explanation:
     idle_devices: list[Claim] = field(default_factory=list)
     communication: list[Claim] = field(default_factory=list)
     exposed: list[Claim] = field(default_factory=list)
+    unnamed: list[Claim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; "findings": the texts of findings()."""
@@ -94,6 +96,7 @@ class Explanation:
             key=lambda claim: -claim.ns,
         )
         found = [(c.text, c.rows) for c in (*self.blocked, *first, *self.changed, *self.slowest)]
+        found += [(c.text, c.rows) for c in self.unnamed]
         found += [(c.text, c.rows) for c in self.growth]
         found += [
             (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
@@ -120,6 +123,7 @@ class Explanation:
             ("Waits", [c.text for c in self.waits]),
             ("Costs", [c.text for c in self.costs]),
             ("What changed over the steps", [c.text for c in self.changed]),
+            ("Outside of ranges", [c.text for c in self.unnamed]),
             ("Slowest steps", [c.text for c in self.slowest]),
             ("Memory that grows", [c.text for c in self.growth]),
             ("Anti-patterns", [_pattern_text(p) for p in self.anti_patterns]),
@@ -215,6 +219,7 @@ def explain(
         communication=[Claim(line.text, line.exposed_ns, line.rows) for line in comm],
         exposed=exposed,
         growth=growth_claims(rows.tree.table),
+        unnamed=_unnamed(times),
     )
 
 
@@ -312,6 +317,7 @@ def _where(times: StepTimes, total: int) -> list[Claim]:
     sums = times.self_ns.sum(axis=0)
     names = times.events.names
     waits = [bool(awaited(names[code])) for code in times.names.tolist()]
+    sampled = is_sampled(times)
     claims = []
     for column in [n for n, wait in enumerate(waits) if not wait][:_SHOWN_NAMES]:
         code = int(times.names[column])
@@ -319,7 +325,9 @@ def _where(times: StepTimes, total: int) -> list[Claim]:
         share = 100 * sums[column] / max(total, 1)
         if share < _SHOWN_PERCENT:
             break
-        calls = counted(len(events), "call")
+        # The number of rows of samples is not one of calls.
+        of_samples = len(events) > 0 and bool(sampled[events[0]])
+        calls = "sampled" if of_samples else counted(len(events), "call")
         text = f"{share:5.1f} %  {_time(sums[column]):>10}  {names[code]}  ({calls})"
         claims.append(Claim(text, int(sums[column]), _table_rows(times.events, events)))
     waited = int(sums[np.array(waits, np.bool_)].sum()) if waits else 0
@@ -336,6 +344,13 @@ def _where(times: StepTimes, total: int) -> list[Claim]:
         share = 100 * rest / total
         claims.append(Claim(f"{share:5.1f} %  {_time(rest):>10}  outside of any event", rest))
     return claims
+
+
+def _unnamed(times: StepTimes) -> list[Claim]:
+    found = between_ranges(times)
+    if found is None:
+        return []
+    return [Claim(found.text, found.ns, _table_rows(times.events, found.rows))]
 
 
 def _shares(times: StepTimes, shares: list[Share], total: int) -> list[Claim]:
