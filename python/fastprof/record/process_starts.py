@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from fastprof import _core
+from fastprof.record.shard_folder import ShardFolder
 
 __all__ = ["LINK_NAME", "Followed", "begin", "end", "followed", "is_executing"]
 
@@ -26,8 +28,9 @@ _STARTUP = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "profiler", "startup"
 )
 
-# Position of the environment among the arguments of _posixsubprocess.fork_exec and of os.posix_spawn.
-_FORK_EXEC_ENV, _SPAWN_ENV = 5, 2
+# Positions of the command and of the environment among the arguments of _posixsubprocess.fork_exec, os.posix_spawn.
+_FORK_EXEC, _SPAWN = (0, 5), (1, 2)
+_PYTHON = re.compile(r"python[\d.]*[dt]*(?:\.exe)?")
 
 
 class Followed:
@@ -80,14 +83,14 @@ def begin(folder: str, links: int, started: Callable[[], object]) -> None:
     if not _replaced:
         import _posixsubprocess  # what subprocess and multiprocessing execute programs with
 
-        _replace(_posixsubprocess, "fork_exec", partial(_recorded, environment_at=_FORK_EXEC_ENV))
+        _replace(_posixsubprocess, "fork_exec", partial(_recorded, places=_FORK_EXEC))
         for name in ("posix_spawn", "posix_spawnp"):
             if hasattr(os, name):
-                _replace(os, name, partial(_recorded, environment_at=_SPAWN_ENV))
+                _replace(os, name, partial(_recorded, places=_SPAWN))
         _replace(os, "execve", _executing_with_folder)
         # These pass on this process's environment, which the program may have changed.
         for name in ("execv", "system"):
-            _replace(os, name, _in_repaired_environment)
+            _replace(os, name, partial(_in_repaired_environment, is_exec=name == "execv"))
 
 
 def end() -> None:
@@ -123,8 +126,10 @@ def _replace(module: Any, name: str, wrap: Callable[[Callable[..., int]], Any]) 
         setattr(subprocess, f"_{name}", replacement)
 
 
-def _recorded(original: Callable[..., int], environment_at: int) -> Callable[..., int]:
+def _recorded(original: Callable[..., int], places: tuple[int, int]) -> Callable[..., int]:
     """Wrap a function that starts a process and returns its pid; inactive once nothing is followed."""
+
+    command_at, environment_at = places
 
     @functools.wraps(original)
     def start_process(*args: Any, **kwargs: Any) -> int:
@@ -140,6 +145,8 @@ def _recorded(original: Callable[..., int], environment_at: int) -> Callable[...
         finally:
             _executing.now = False
         if pid > 0:
+            if len(args) > command_at:
+                _note_isolated(following, args[command_at], pid)
             _core.flow_begin(following.link_of(pid), LINK_NAME)
             following.started()
         return pid
@@ -153,20 +160,56 @@ def _executing_with_folder(original: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(original)
     def execve(path: Any, argv: Any, env: Any) -> int:
         following = _followed
-        return original(
-            path, argv, env if following is None else with_folder(env, following.folder)
-        )
+        if following is None:
+            return original(path, argv, env)
+        _note_isolated(following, argv)
+        return original(path, argv, with_folder(env, following.folder))
 
     return execve
 
 
-def _in_repaired_environment(original: Callable[..., int]) -> Callable[..., int]:
+def _note_isolated(following: Followed, command: Any, pid: int = 0) -> None:
+    """Write a note about a process, 0: this one, whose Python does not import our sitecustomize. Never raises."""
+    try:
+        option = _isolating_option([os.fsdecode(word) for word in command])
+    except Exception:  # words of other types: the program's own error follows
+        return
+    if option:
+        text = f"not recorded: it was started by `python {option}`, which ignores PYTHONPATH or sitecustomize. "
+        ShardFolder(following.folder).note(text + "Leave the option out to record it", pid)
+
+
+def _isolating_option(command: list[str]) -> str:
+    """Return which of Python's options -I, -E and -S a command has; "" for none, and for other programs."""
+    if not command or not _PYTHON.fullmatch(os.path.basename(command[0])):
+        return ""
+    words = iter(command[1:])
+    for word in words:
+        if not word.startswith("-") or word in ("-", "--"):
+            break
+        for at, letter in enumerate(word[1:], 2):
+            if letter in "IES":
+                return f"-{letter}"
+            if letter in "cm-":
+                return ""
+            if letter in "WX":  # the value is the rest of the word, or the next one
+                if at == len(word):
+                    next(words, None)
+                break
+    return ""
+
+
+def _in_repaired_environment(
+    original: Callable[..., int], is_exec: bool = False
+) -> Callable[..., int]:
     """Wrap a function that passes on os.environ: during the call, it contains our variables."""
 
     @functools.wraps(original)
     def start(*args: Any, **kwargs: Any) -> int:
         following = _followed
         lacking = [] if following is None else _lacking(os.environb, following.folder)
+        if following is not None and is_exec and len(args) > 1:
+            _note_isolated(following, args[1])
         before = {name: os.environb.get(name) for name, _ in lacking}
         try:
             os.environb.update(lacking)

@@ -137,11 +137,11 @@ class ShardFolder:
             with contextlib.suppress(OSError):
                 _copy_without_zeroes(path, f"{path}.{os.getpid()}.part")
 
-    def note(self, text: str) -> None:
-        """Append a line to this process's note. Does nothing if the file cannot be written."""
+    def note(self, text: str, pid: int = 0) -> None:
+        """Append a line to the note of a process, 0: this one. Does nothing if the file cannot be written."""
         with contextlib.suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            descriptor = os.open(self._in(f"{os.getpid()}.note"), flags, 0o600)
+            descriptor = os.open(self._in(f"{pid or os.getpid()}.note"), flags, 0o600)
             try:
                 os.write(descriptor, (" ".join(text.split()) + "\n").encode("utf-8", "replace"))
             finally:

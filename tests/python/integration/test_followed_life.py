@@ -192,6 +192,27 @@ def test_children_that_cannot_record_are_named(folder: Path) -> None:
     assert "built for another Python" in reason and "0.0.1" in reason
 
 
+def test_children_whose_options_ignore_the_environment_are_named(folder: Path) -> None:
+    result = followed(
+        folder,
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        with fastprof.profile(follow_children=True) as prof:
+            for options in (["-S"], ["-bI"], ["-X", "dev", "-E"]):
+                subprocess.run([sys.executable, *options, "-c", "import sys"], timeout=100)
+            os.waitpid(os.posix_spawn(sys.executable, [sys.executable, "-Ic", ""], os.environ), 0)
+            if os.fork() == 0:
+                os.execv(sys.executable, ["python3", "-sS", "-c", ""])
+            os.wait()
+            subprocess.run([sys.executable, "-W", "error", "-c", "", "-S"], timeout=100)
+        report(prof)
+        """,
+    )
+    reason = result["missing"]["follow_children"]
+    assert [reason.count(f"`python {option}`") for option in ("-S", "-I", "-E")] == [2, 2, 1]
+
+
 def test_a_daemon_closes_all_descriptors(folder: Path) -> None:
     result = followed(
         folder,
