@@ -28,7 +28,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
 
-# Names of the newest records by version of CUDA, for the double and for abi_check.cpp.
+# Names of the newest records by version of CUDA, for the double and for tests/abi.
 _RECORDS = {
     "11": ("Kernel8", "Memcpy5", "Memset4", "Memory3", "UnifiedMemoryCounter2", "CudaEvent", "GraphTrace"),
     "12": ("Kernel9", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3", "CudaEvent2", "GraphTrace2"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of CUPTI's binary interface that fastprof uses, declared from NVIDIA's documentation, so
-// that no header of NVIDIA's is needed to build. abi_check.cpp compares it with the genuine
+// that no header of NVIDIA's is needed to build. tests/abi compares it with the genuine
 // headers.
 //
 // Records are prefixes: CUPTI only appends fields from one version to the next (from CUDA 11 on for

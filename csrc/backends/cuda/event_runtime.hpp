@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // EventRuntime: the part of CUDA's runtime, or of HIP's, that times ranges by events, declared by
 // us and found at run time. HIP's functions have the shapes of CUDA's and the prefix "hip" for
-// "cuda". cudart_check.cpp compares them with the genuine headers.
+// "cuda". tests/abi compares them with the genuine headers.
 #pragma once
 
 #include <string>

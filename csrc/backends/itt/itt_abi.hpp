@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ITT's binary interface between a program and a collector, declared by us: the list of functions
 // that a collector fills in, domains, string handles and ids. Source of the format: the public
-// header ittnotify.h (abi_check.cpp compares what it contains) and the documented dispatch of the
+// header ittnotify.h (tests/abi compares what it contains) and the documented dispatch of the
 // open-source ittapi, version 3.0 of its global.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVTX's binary interface between a program and a tool, declared by us: numbers, structs and
-// function types of NVTX version 3. abi_check.cpp compares it with NVIDIA's headers. Source of the
+// function types of NVTX version 3. tests/abi compares it with NVIDIA's headers. Source of the
 // format: the public headers nvToolsExt.h and nvtxDetail/nvtxTypes.h.
 #pragma once
 

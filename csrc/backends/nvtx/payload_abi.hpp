@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The binary interface of NVTX's extension for payloads (schemas), declared by us.
-// payload_abi_check.cpp compares it with NVIDIA's headers. Source of the format: the public headers
+// tests/abi compares it with NVIDIA's headers. Source of the format: the public headers
 // nvToolsExtPayload.h and nvtxDetail/nvtxExtTypes.h.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the binary interface of rocprofiler-sdk 1.x (ROCm 7) that fastprof uses, declared
-// from AMD's documentation, so that no header of AMD's is needed to build. abi_check.cpp compares
+// from AMD's documentation, so that no header of AMD's is needed to build. tests/abi compares
 // it with the genuine headers.
 //
 // Records and agents are prefixes: their first field is their size, and a minor version only

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A double of librocprofiler-sdk 1.x and of the program that uses HIP, for machines without an AMD
-// GPU. Built from fastprof's declarations, which abi_check.cpp compares with AMD's headers.
+// GPU. Built from fastprof's declarations, which tests/abi compares with AMD's headers.
 //
 // It behaves as AMD's sources do: tools are configured once, by the first that forces it, together
 // with those of ROCP_TOOL_LIBRARIES, and only meanwhile may make contexts; buffers are delivered by
