@@ -46,6 +46,7 @@ class Followed:
         self.links = links
         self.started = started
         self._forks = 0
+        self.server_noted = False
 
     def link_of(self, pid: int) -> int:
         """Return the id of the arrow to a process that executes a program; parent and child compute it from the pid."""
@@ -88,6 +89,10 @@ def begin(folder: str, links: int, started: Callable[[], object]) -> None:
             if hasattr(os, name):
                 _replace(os, name, partial(_recorded, places=_SPAWN))
         _replace(os, "execve", _executing_with_folder)
+        server = sys.modules.get("multiprocessing.forkserver")
+        running = getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None)
+        if running is not None:
+            _replace(server, "connect_to_new_process", partial(_of_earlier_server, pid=running))
         # These pass on this process's environment, which the program may have changed.
         for name in ("execv", "system"):
             _replace(os, name, partial(_in_repaired_environment, is_exec=name == "execv"))
@@ -152,6 +157,26 @@ def _recorded(original: Callable[..., int], places: tuple[int, int]) -> Callable
         return pid
 
     return start_process
+
+
+def _of_earlier_server(original: Callable[[Any], Any], pid: int) -> Callable[[Any], Any]:
+    """Wrap the start of a process by multiprocessing's forkserver `pid`, which lacks our variables."""
+
+    @functools.wraps(original)
+    def connect_to_new_process(fds: Any) -> Any:
+        following = _followed
+        if following is not None and not following.server_noted:
+            server: Any = sys.modules["multiprocessing.forkserver"]
+            if server._forkserver._forkserver_pid == pid:
+                following.server_noted = True
+                ShardFolder(following.folder).note(
+                    "multiprocessing's forkserver started before the recording: the processes that it starts are not"
+                    " recorded. Start the profile before the first of them",
+                    pid,
+                )
+        return original(fds)
+
+    return connect_to_new_process
 
 
 def _executing_with_folder(original: Callable[..., int]) -> Callable[..., int]:

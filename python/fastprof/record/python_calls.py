@@ -11,6 +11,7 @@ from typing import Any
 import fastprof._core as _core
 from fastprof.base import errors
 from fastprof.base.observer import Observer
+from fastprof.record.subinterpreters import Subinterpreters
 
 __all__ = ["CallFilter", "TracedCalls"]
 
@@ -78,6 +79,7 @@ class TracedCalls(Observer):
 
     def __init__(self, chosen: CallFilter) -> None:
         self._summed: dict[str, int] = {}
+        self._subinterpreters: Subinterpreters | None = None
         self._sum_frequent = chosen.sum_frequent
         self._hold = _core.PythonCalls(
             files=list(chosen.files),
@@ -92,6 +94,8 @@ class TracedCalls(Observer):
         )
 
     def start(self) -> list[str]:
+        self._subinterpreters = Subinterpreters()
+        self._subinterpreters.begin()
         others, other_filter = self._hold.begin()
         problems = [other_filter] if other_filter else []
         if others:
@@ -105,12 +109,19 @@ class TracedCalls(Observer):
         if self._sum_frequent and self._hold.active:
             self._summed = dict(_core.summed_calls())
         others = self._hold.end()
-        if not others:
-            return []
-        return [
-            f"calls of some threads are missing while another profiler replaced the tracing ({others}):"
-            " run one profiler at a time"
-        ]
+        problems = []
+        if others:
+            problems.append(
+                f"calls of some threads are missing while another profiler replaced the tracing ({others}):"
+                " run one profiler at a time"
+            )
+        if self._subinterpreters is not None and self._subinterpreters.end():
+            problems.append(
+                "calls in subinterpreters are not recorded: profile the code in the main interpreter,"
+                " or in a process of its own with follow_children=True"
+            )
+        self._subinterpreters = None
+        return problems
 
     def facts(self) -> dict[str, str]:
         if not self._sum_frequent:

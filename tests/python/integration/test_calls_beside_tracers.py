@@ -67,3 +67,23 @@ def test_coverage_finds_the_same_lines(script: Path, core: str) -> None:
     coverage("json", "-q", "-o", str(script.with_name("lines.json")))
     (lines,) = json.loads(script.with_name("lines.json").read_text())["files"].values()
     assert lines["missing_lines"] == [7]
+
+
+def test_calls_in_subinterpreters_are_named_as_missing(tmp_path: Path) -> None:
+    script = tmp_path / "sub.py"
+    script.write_text(
+        """\
+import sys, fastprof
+try:
+    import _interpreters
+except ImportError:
+    import _xxsubinterpreters as _interpreters
+for create in (False, True, False):
+    with fastprof.profile(python_calls=True) as prof:
+        if create:
+            _interpreters.destroy(_interpreters.create())
+    print("subinterpreters" in prof.missing.get("python_calls", ""), end=" ")
+"""
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["False", "True", "False"], done.stderr

@@ -213,6 +213,27 @@ def test_children_whose_options_ignore_the_environment_are_named(folder: Path) -
     assert [reason.count(f"`python {option}`") for option in ("-S", "-I", "-E")] == [2, 2, 1]
 
 
+def test_an_earlier_forkserver_is_named(folder: Path) -> None:
+    result = followed(
+        folder,
+        """
+        import multiprocessing, warnings
+        warnings.simplefilter("ignore")
+        context = multiprocessing.get_context("forkserver")
+        def start():
+            process = context.Process(target=os.getpid)
+            process.start()
+            process.join()
+        start()
+        with fastprof.profile(follow_children=True) as prof:
+            start()
+            start()
+        report(prof)
+        """,
+    )
+    assert result["missing"]["follow_children"].count("forkserver started before") == 1
+
+
 def test_a_daemon_closes_all_descriptors(folder: Path) -> None:
     result = followed(
         folder,
