@@ -5,12 +5,26 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/load_hooks.hpp"
-#include "fastprof/recorder/process/discovery.hpp"
+#include "fastprof/platform/shared_state.hpp"
 #include "fastprof/recorder/state/abi_minor.hpp"
 #include "fastprof/recorder/state/lock.hpp"
+#include "fastprof/recorder/state/own_state.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+// Discovery: finds the process's annotated libraries by their States (platform/shared_state.hpp).
+
+namespace discovery {
+
+static_assert(sizeof own_state.magic == kMagicBytes, "a State is recognised by its magic");
+
+// Walks the loaded objects. `self`: an address in the object whose path is wanted.
+inline Found scan_libraries(const void* self) noexcept {
+  return scan_objects(self, {own_state.magic, alignof(State)});
+}
+
+}  // namespace discovery
 
 // This library's entry in the leader's list of modules; `state` is null before it has joined.
 inline Module own_module{};
