@@ -8,12 +8,13 @@ import re
 from typing import BinaryIO
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.formats.backing_file import BACKING_MAGIC
 from fastprof.formats.native_file import MAGIC
 from fastprof.formats.sqlite import SQLITE_MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
-from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
+from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, LimitError
 from fastprof.importers.sampled import SAMPLED_FORMATS, read_sampled, sampled_format
 from fastprof.importers.source import DEFAULT_MAX_BYTES, Source
 from fastprof.model.table import EventTable
@@ -100,7 +101,39 @@ def load(
 
     Any thread.
     """
-    with Source(path, max_bytes, max_decompressed_bytes, max_memory_bytes, salvage) as source:
+    try:
+        return _load(
+            path, (max_bytes, max_decompressed_bytes, max_memory_bytes), mmap=mmap, salvage=salvage
+        )
+    except LimitError:
+        raise
+    except errors.FormatError as error:
+        if salvage or not isinstance(path, (str, os.PathLike)):
+            raise
+        limits = (max_bytes, max_decompressed_bytes, max_memory_bytes)
+        raise errors.FormatError(_with_salvage(str(error), path, limits)) from None
+
+
+def _with_salvage(problem: str, path: str | os.PathLike[str], limits: tuple[int, int, int]) -> str:
+    """Return an error's text, with what of a damaged file can be read, and how."""
+    try:
+        table = _load(path, limits, mmap=False, salvage=True)
+    except (errors.FormatError, errors.IoError):
+        return problem
+    if not len(table) or not table.metadata.get("damage"):
+        return problem
+    events = counted(len(table), "event")
+    return f"{problem}. Read the {events} before it with salvage=True (--salvage of the commands)."
+
+
+def _load(
+    path: str | os.PathLike[str] | BinaryIO,
+    limits: tuple[int, int, int],
+    *,
+    mmap: bool,
+    salvage: bool,
+) -> EventTable:
+    with Source(path, *limits, salvage) as source:
         try:
             return _read(source, mmap, salvage)
         except MemoryError:

@@ -122,6 +122,8 @@ class JsonStream:
                 value, end = self._scan(self._text, self._at)
             except json.JSONDecodeError as error:
                 problem = f"{error.msg} ({error.pos - self._at} characters into the value)"
+                if error.pos >= len(self._text) or error.msg.startswith("Unterminated string"):
+                    problem = "the file ends within a value: it is truncated"
             except RecursionError:
                 raise self.fail("a value is nested too deeply") from None
             except ValueError as error:

@@ -357,3 +357,18 @@ def test_streams_are_named_in_messages() -> None:
         with pytest.raises(errors.FormatError) as caught:
             fastprof.load(stream)
         assert str(caught.value).startswith(f"{name}: offset 0: unrecognised file format")
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz", "pftrace"])
+def test_the_error_for_a_truncated_trace_says_what_can_be_read(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{suffix}"
+    with fastprof.profile() as profile:
+        for i in range(200):
+            fastprof.mark(f"mark {i}")
+    profile.export(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 4 // 5 - 1])
+    count = len(fastprof.load(path, salvage=True))
+    assert 0 < count < 200
+    with pytest.raises(fastprof.errors.FormatError, match=rf"Read the {count} events .*--salvage"):
+        fastprof.load(path)

@@ -34,6 +34,11 @@ def json_object(source: Source) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
+        if isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip()):
+            raise errors.FormatError(
+                f"{source.path}: the file is truncated: it ends after {len(text)} bytes, within the profile. "
+                "Its samples cannot be read in part: copy or record it again."
+            ) from None
         raise errors.FormatError(f"{source.path}: invalid JSON: {error}") from None
     if not isinstance(found, dict):
         raise errors.FormatError(f"{source.path}: expected a JSON object")
