@@ -40,13 +40,15 @@ size_t StackReader::make_room(size_t size_bytes) {
 const char* StackReader::find(uintptr_t frame) const noexcept {
   for (size_t i = windows_.size(); i-- != 0;) {
     const Window& window = windows_[i];
-    if (frame >= window.low && frame + kFrame.size_bytes <= window.high)
+    // A torn address may be so large that a sum would overflow.
+    if (frame >= window.low && frame < window.high && window.high - frame >= kFrame.size_bytes)
       return &bytes_[window.at + (frame - window.low)];
   }
   return nullptr;
 }
 
 const char* StackReader::load(uintptr_t frame) {
+  if (frame > UINTPTR_MAX - kPageBytes) return nullptr;
   // The callers of a frame lie below it.
   const uintptr_t low = kSideBySide ? lowest_of_page(frame) : frame;
   const size_t size = frame + kFrame.size_bytes - low;
@@ -57,28 +59,36 @@ const char* StackReader::load(uintptr_t frame) {
   return &bytes_[at + (frame - low)];
 }
 
-bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost) {
-  uintptr_t frame = 0;
-  platform::MemoryPiece pieces[2] = {{thread.frame_word, &frame, sizeof frame}, {}};
-  if (platform::copy_pieces(pid_, pieces, 1) != 1) return false;
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    *innermost = frame;
-    if (frame == 0) return true;
-    if (frame % alignof(void*) != 0) return false;
-    const uintptr_t low =
-        kSideBySide ? std::max(lowest_of_page(frame), frame - kInnermostBytes) : frame;
-    const uintptr_t high = frame + kFrame.size_bytes;
-    windows_.clear();
-    used_ = 0;
-    pieces[1] = {low, &bytes_[make_room(high - low)], high - low};
-    if (platform::copy_pieces(pid_, pieces, 2) != 2) return false;
-    windows_.push_back({low, high, 0});
-    if (frame == 0 || find(frame) != nullptr) {
-      *innermost = frame;  // as read immediately before the frames
-      return true;
-    }
+// Copies the surroundings of a frame in one system call with the word at `*word_address`, if given.
+bool StackReader::copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word) {
+  if (frame % alignof(void*) != 0 || frame > UINTPTR_MAX - kPageBytes) return false;
+  uintptr_t low = frame;
+  uintptr_t high = frame + kFrame.size_bytes;
+  if (kSideBySide) {  // callers lie below, the next callees above
+    const uintptr_t page = lowest_of_page(frame);
+    low = std::max(page, frame - std::min(frame, kInnermostBytes));
+    high = std::max(high, std::min(page + kPageBytes, frame + kInnermostBytes));
   }
-  return false;
+  const size_t at = make_room(high - low);
+  platform::MemoryPiece pieces[2];
+  size_t count = 0;
+  if (word_address != nullptr) pieces[count++] = {*word_address, word, sizeof *word};
+  pieces[count++] = {low, &bytes_[at], high - low};
+  if (platform::copy_pieces(pid_, pieces, count) != count) return false;
+  windows_.push_back({low, high, at});
+  return true;
+}
+
+bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost) {
+  windows_.clear();
+  used_ = 0;
+  const platform::MemoryPiece piece = {thread.frame_word, &guess_, sizeof guess_};
+  if (platform::copy_pieces(pid_, &piece, 1) != 1) return false;
+  *innermost = guess_;
+  if (guess_ == 0) return true;
+  if (!copy_window(guess_, &thread.frame_word, innermost)) return false;
+  return *innermost == 0 || find(*innermost) != nullptr ||
+         copy_window(*innermost, nullptr, nullptr);
 }
 
 bool StackReader::copy_chain(const ThreadWords& thread) {
@@ -92,7 +102,7 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
   uintptr_t marked = 0;  // Brent's detection of cycles
   size_t steps = 0;
   size_t next_mark = 1;
-  const char* inner = nullptr;
+  Link inner{};
   uintptr_t inner_at = 0;
   while (at != 0) {
     if (at % alignof(void*) != 0 || at == marked) return false;
@@ -103,11 +113,8 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
     const char* words = find(at);
     if (words == nullptr) {
       // The innermost frame may return meanwhile: the stack is then that of before.
-      if (inner != nullptr && inner_at != innermost && links_.size() < kMaxLinks) {
-        Link link;
-        link.frame = inner_at;
-        std::memcpy(link.words, inner, sizeof link.words);
-        links_.push_back(link);
+      if (inner_at != 0 && inner_at != innermost && links_.size() < kMaxLinks) {
+        links_.push_back(inner);
       }
       words = load(at);
       if (words == nullptr) return false;
@@ -124,9 +131,11 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
       }
       frames_.push_back({at, code, instruction_offset(words, code), 0, owner});
     }
-    inner = words;
-    inner_at = at;
+    inner.frame = inner_at = at;
+    std::memcpy(inner.words, words, sizeof inner.words);
     at = load_at<uintptr_t>(words, kFrame.previous);
+    // It may have been copied after it returned, or as a generator's that waits.
+    if (at == 0 && inner_at == innermost && guess_ != innermost) at = guess_;
   }
   return true;
 }
@@ -191,11 +200,12 @@ StackState StackReader::read(const ThreadWords& thread) {
 }
 
 bool StackReader::is_still_running(const ThreadWords& thread, const CopiedFrame& frame) {
-  StackReader second(pid_);
-  return second.copy_chain(thread) &&
-         std::any_of(second.frames_.begin(), second.frames_.end(), [&frame](const CopiedFrame& f) {
-           return f.frame == frame.frame && f.code == frame.code;
-         });
+  if (second_ == nullptr) second_ = std::make_unique<StackReader>(pid_);
+  return second_->copy_chain(thread) &&
+         std::any_of(second_->frames_.begin(), second_->frames_.end(),
+                     [&frame](const CopiedFrame& f) {
+                       return f.frame == frame.frame && f.code == frame.code;
+                     });
 }
 
 }  // namespace python_adapter

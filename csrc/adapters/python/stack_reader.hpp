@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "adapters/python/frame_layout.hpp"
@@ -25,10 +26,10 @@ enum class StackState : uint8_t { complete, empty, torn };
 // Use from one thread.
 //
 // A thread that holds the GIL runs on while its frames are copied. The innermost frames are copied
-// by the system call that also reads the address of the innermost one, within some tens of ns.
-// Outer frames are copied later and compared again at the end. A stack is torn if a link or code
-// object is invalid, an outer frame has changed, or a frame lies above the top of the thread's
-// stack.
+// by the system call that also reads which is the innermost one, within some tens of ns. That
+// reading is never repeated, because a second one would prefer functions that run for longer. Outer
+// frames are copied later and compared again at the end. A stack is torn if a link or code object
+// is invalid, an outer frame has changed, or a frame lies above the top of the thread's stack.
 class StackReader {
  public:
   static constexpr size_t kMaxFrames = 1024;  // of deeper stacks, the innermost ones
@@ -57,6 +58,7 @@ class StackReader {
     char words[kFrame.size_bytes];
   };
 
+  bool copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word);
   bool copy_chain(const ThreadWords& thread);
   bool copy_innermost(const ThreadWords& thread, uintptr_t* innermost);
   const char* find(uintptr_t frame) const noexcept;
@@ -74,6 +76,8 @@ class StackReader {
   std::vector<uintptr_t> codes_;
   std::vector<char> heads_;
   bool truncated_ = false;
+  uintptr_t guess_ = 0;  // the innermost frame shortly before
+  std::unique_ptr<StackReader> second_;
 };
 
 }  // namespace python_adapter

@@ -170,6 +170,9 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
 }
 
 void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t number) {
+#if PY_VERSION_HEX >= 0x030B0000
+  if (thread.tid == 0) return;  // its thread has not begun
+#endif
   Known& known = known_[thread.address];
   const bool is_new = known.tick == 0 || known.id != thread.id;
   if (is_new) {
