@@ -12,29 +12,22 @@ import numpy.typing
 _Int = typing.SupportsInt | typing.SupportsIndex
 _Float = typing.SupportsFloat | typing.SupportsIndex
 _Array = numpy.ndarray[Any, numpy.dtype[Any]]
+_Int64s = numpy.typing.NDArray[numpy.int64]
 
 class OpenRange:
-    """
-    A begun range, ended by end() on any thread.
-    """
+    """A begun range, ended by end() on any thread."""
 
     @property
     def active(self) -> bool:
-        """
-        Recorded and not ended.
-        """
+        """Recorded and not ended."""
 
     def end(self) -> bool:
-        """
-        Record the end, on whatever thread; False when it was ended before.
-        """
+        """Record the end, on whatever thread; False when it was ended before."""
 
 _F = typing.TypeVar("_F", bound=Callable[..., Any])
 
 class record_function:
-    """
-    A named range: a context manager and a decorator.
-    """
+    """A named range: a context manager and a decorator."""
 
     def __init__(
         self,
@@ -48,39 +41,25 @@ class record_function:
     ) -> None: ...
     @property
     def name(self) -> str:
-        """
-        The name given.
-        """
+        """The name given."""
 
     def __enter__(self) -> record_function:
-        """
-        Begin the range on the calling thread.
-        """
+        """Begin the range on the calling thread."""
 
     def __exit__(self, kind: object = None, error: object = None, trace: object = None, /) -> None:
-        """
-        End it. Exceptions pass through.
-        """
+        """End it. Exceptions pass through."""
 
     def __call__(self, function: _F) -> _F:
-        """
-        Decorate: a range around each call.
-        """
+        """Decorate: a range around each call."""
 
     def _call_end_callbacks_on_future(self, future: Any) -> Any:
-        """
-        End the range when the future completes; see fastprof.record.ranges.
-        """
+        """End the range when the future completes; see fastprof.record.ranges."""
 
     def _detach(self) -> OpenRange:
-        """
-        Hand the end of the open range to what is returned.
-        """
+        """Hand the end of the open range to what is returned."""
 
     def _begin_async(self) -> OpenRange:
-        """
-        Begin a range that may overlap others of its thread; what is returned ends it.
-        """
+        """Begin a range that may overlap others of its thread; what is returned ends it."""
 
 class DeviceSink:
     def __init__(self, device_kind: str, device_type: _Int, types: Sequence[str]) -> None: ...
@@ -129,18 +108,9 @@ class Capture:
     def columns(self) -> dict[str, _Array]: ...
     def cross_thread_end_row(self) -> _Array: ...
     def cross_thread_end_track(self) -> _Array: ...
-    def device_links(
-        self,
-    ) -> tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-    ]: ...
+    def device_links(self) -> tuple[_Int64s, _Int64s, _Int64s, _Int64s]: ...
     def dropped(self) -> dict[str, int]: ...
-    def find_blocks(
-        self, types: Sequence[_Int]
-    ) -> list[tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]]: ...
+    def find_blocks(self, types: Sequence[_Int]) -> list[tuple[_Int64s, _Int64s]]: ...
     def flops_of(
         self,
         inputs: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
@@ -221,15 +191,11 @@ class Session:
 class ScannedEvents:
     def others(self) -> list[tuple[int, int, int, int]]: ...
     def take_args(self) -> numpy.typing.NDArray[numpy.int32]: ...
-    def take_end_ns(self) -> numpy.typing.NDArray[numpy.int64]: ...
-    def take_flow(
-        self,
-    ) -> tuple[numpy.typing.NDArray[numpy.uint32], numpy.typing.NDArray[numpy.int64]]: ...
+    def take_end_ns(self) -> _Int64s: ...
+    def take_flow(self) -> tuple[numpy.typing.NDArray[numpy.uint32], _Int64s]: ...
     def take_site(self) -> numpy.typing.NDArray[numpy.uint32]: ...
-    def take_sparse(
-        self,
-    ) -> list[tuple[numpy.typing.NDArray[numpy.uint32], numpy.typing.NDArray[numpy.int64]]]: ...
-    def take_start_ns(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    def take_sparse(self) -> list[tuple[numpy.typing.NDArray[numpy.uint32], _Int64s]]: ...
+    def take_start_ns(self) -> _Int64s: ...
     def take_track(self) -> numpy.typing.NDArray[numpy.uint32]: ...
     @property
     def consumed(self) -> int: ...
@@ -331,11 +297,7 @@ class PacketScanner:
     ) -> None: ...
     def take_closings(
         self,
-    ) -> tuple[
-        numpy.typing.NDArray[numpy.uint32],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.uint8],
-    ]: ...
+    ) -> tuple[numpy.typing.NDArray[numpy.uint32], _Int64s, numpy.typing.NDArray[numpy.uint8]]: ...
     def text_code(self, text: str) -> int: ...
     @property
     def bytes(self) -> int: ...
@@ -483,30 +445,22 @@ def copy_backing_file(
     path: bytes, to: bytes, metadata: Sequence[tuple[str, str]] = []
 ) -> tuple[int, int]: ...
 def counter(name: str, value: float) -> None:
-    """
-    Record the current value of a counter track. Any thread.
-    """
+    """Record the current value of a counter track. Any thread."""
 
 def counters_missing(names: Sequence[str]) -> str: ...
 def cuda_members(libraries: Sequence[str]) -> list[tuple[str, str]]: ...
 def default_node_id() -> int:
-    """
-    Return the node number of this process in a distributed program; -1 until set. Any thread.
-    """
+    """Return the node number of this process in a distributed program; -1 until set. Any thread."""
 
 def device_clock(read: Any) -> tuple[int, int]: ...
 def device_problem(name: str) -> str: ...
 def end_signal_watch(in_child: bool = False) -> None: ...
 def enter_task(task: Any) -> None: ...
 def flow_begin(id: int, name: str = "flow") -> None:
-    """
-    Record the start of the flow arrow `id`. Any thread.
-    """
+    """Record the start of the flow arrow `id`. Any thread."""
 
 def flow_end(id: int, name: str = "flow") -> None:
-    """
-    Record the end of the flow arrow `id`. Any thread.
-    """
+    """Record the end of the flow arrow `id`. Any thread."""
 
 def folder_in_memory() -> str | None: ...
 def forget_python_calls_in_child() -> None: ...
@@ -517,7 +471,7 @@ def group_firsts(
     groups: _Int,
     parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
     order: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
-) -> numpy.typing.NDArray[numpy.int64]: ...
+) -> _Int64s: ...
 def group_floats(
     *,
     codes: _Array,
@@ -539,11 +493,7 @@ def group_times(
     is_async: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
     start: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
     end: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
-) -> tuple[
-    numpy.typing.NDArray[numpy.int64],
-    numpy.typing.NDArray[numpy.int64],
-    numpy.typing.NDArray[numpy.int64],
-]: ...
+) -> tuple[_Int64s, _Int64s, _Int64s]: ...
 def group_usage(
     *,
     codes: _Array,
@@ -553,11 +503,7 @@ def group_usage(
     on_cpu: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
     is_async: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
     values: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
-) -> tuple[
-    numpy.typing.NDArray[numpy.int64],
-    numpy.typing.NDArray[numpy.int64],
-    numpy.typing.NDArray[numpy.int64],
-]: ...
+) -> tuple[_Int64s, _Int64s, _Int64s]: ...
 def hide_calls_of_thread() -> None: ...
 def learn_task_steps(task: Any, step: Any, wakeup: Any) -> bool: ...
 def leave_out_frames_of(file: str) -> None: ...
@@ -585,14 +531,12 @@ def listed_rows(
     hidden: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
     site: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
     name_of_site: Sequence[_Int],
-) -> tuple[numpy.typing.NDArray[numpy.int64] | None, numpy.typing.NDArray[numpy.int32]]: ...
+) -> tuple[_Int64s | None, numpy.typing.NDArray[numpy.int32]]: ...
 def load_cupti(libraries: Sequence[str]) -> str: ...
 def load_device_plugin(path: str) -> tuple[str, int, bool]: ...
 def look_for_modules() -> None: ...
 def mark(name: str) -> None:
-    """
-    Record an instant on the calling thread.
-    """
+    """Record an instant on the calling thread."""
 
 def memory_usage(
     *,
@@ -603,12 +547,7 @@ def memory_usage(
     site: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
     words: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
     cpu_sites: Sequence[bool],
-) -> tuple[
-    numpy.typing.NDArray[numpy.int64] | None,
-    numpy.typing.NDArray[numpy.int64] | None,
-    numpy.typing.NDArray[numpy.int64],
-    numpy.typing.NDArray[numpy.int64],
-]: ...
+) -> tuple[_Int64s | None, _Int64s | None, _Int64s, _Int64s]: ...
 def merge_captures(parts: Any) -> Capture: ...
 def metal_capture_enabled() -> bool: ...
 def metal_is_capturing() -> bool: ...
@@ -665,14 +604,12 @@ def sampling_after_fork_in_child() -> None: ...
 def save_sessions() -> Any: ...
 def scan_sqlite_table(
     file: _Int, root: _Int, columns: Sequence[tuple[_Int, bool, _Int]], max_rows: _Int
-) -> list[numpy.typing.NDArray[numpy.int64]] | None: ...
+) -> list[_Int64s] | None: ...
 def select_device_stubs(name: str) -> None: ...
 def set_default_node_id(node_id: _Int) -> None: ...
 def set_sessions_variable(variable: Any) -> None: ...
 def set_thread_name(name: str) -> None:
-    """
-    Set the calling thread's name in captures that are read from now on.
-    """
+    """Set the calling thread's name in captures that are read from now on."""
 
 def summed_calls() -> list[tuple[str, int]]: ...
 def task_steps_known() -> bool: ...

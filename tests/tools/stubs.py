@@ -29,6 +29,7 @@ import numpy.typing
 _Int = typing.SupportsInt | typing.SupportsIndex
 _Float = typing.SupportsFloat | typing.SupportsIndex
 _Array = numpy.ndarray[Any, numpy.dtype[Any]]
+_Int64s = numpy.typing.NDArray[numpy.int64]
 
 """
 
@@ -37,6 +38,7 @@ SHORT = {
     "typing.SupportsInt | typing.SupportsIndex": "_Int",
     "typing.SupportsFloat | typing.SupportsIndex": "_Float",
     "numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]": "_Array",
+    "numpy.typing.NDArray[numpy.int64]": "_Int64s",
     "collections.abc.": "",
     "typing.Any": "Any",
 }
@@ -49,29 +51,21 @@ EXPORTED = {"counter", "default_node_id", "flow_begin", "flow_end", "mark", "set
 HAND_WRITTEN = {
     "OpenRange": '''
 class OpenRange:
-    """
-    A begun range, ended by end() on any thread.
-    """
+    """A begun range, ended by end() on any thread."""
 
     @property
     def active(self) -> bool:
-        """
-        Recorded and not ended.
-        """
+        """Recorded and not ended."""
 
     def end(self) -> bool:
-        """
-        Record the end, on whatever thread; False when it was ended before.
-        """
+        """Record the end, on whatever thread; False when it was ended before."""
 ''',
     "record_function": '''
 _F = typing.TypeVar("_F", bound=collections.abc.Callable[..., typing.Any])
 
 
 class record_function:
-    """
-    A named range: a context manager and a decorator.
-    """
+    """A named range: a context manager and a decorator."""
 
     def __init__(
         self,
@@ -85,41 +79,27 @@ class record_function:
     ) -> None: ...
     @property
     def name(self) -> str:
-        """
-        The name given.
-        """
+        """The name given."""
 
     def __enter__(self) -> record_function:
-        """
-        Begin the range on the calling thread.
-        """
+        """Begin the range on the calling thread."""
 
     def __exit__(
         self, kind: object = None, error: object = None, trace: object = None, /
     ) -> None:
-        """
-        End it. Exceptions pass through.
-        """
+        """End it. Exceptions pass through."""
 
     def __call__(self, function: _F) -> _F:
-        """
-        Decorate: a range around each call.
-        """
+        """Decorate: a range around each call."""
 
     def _call_end_callbacks_on_future(self, future: typing.Any) -> typing.Any:
-        """
-        End the range when the future completes; see fastprof.record.ranges.
-        """
+        """End the range when the future completes; see fastprof.record.ranges."""
 
     def _detach(self) -> OpenRange:
-        """
-        Hand the end of the open range to what is returned.
-        """
+        """Hand the end of the open range to what is returned."""
 
     def _begin_async(self) -> OpenRange:
-        """
-        Begin a range that may overlap others of its thread; what is returned ends it.
-        """
+        """Begin a range that may overlap others of its thread; what is returned ends it."""
 ''',
 }
 
@@ -138,15 +118,25 @@ class Types(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        if node.name not in HAND_WRITTEN:
+        if node.name in HAND_WRITTEN:
+            self.tidy(node)
+        else:
             body = [self.visit(item) for item in node.body if not self.is_text(item)]
             node.body = body or [ast.Expr(ast.Constant(...))]
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        if node.name not in EXPORTED:
+        if node.name in EXPORTED:
+            self.tidy(node)
+        else:
             node.body = [ast.Expr(ast.Constant(...))]
         return node
+
+    def tidy(self, node: ast.AST) -> None:
+        """Write docstrings of one line on that line."""
+        for item in ast.walk(node):
+            if isinstance(item, ast.Expr) and self.is_text(item):
+                item.value = ast.Constant(ast.literal_eval(item.value).strip())
 
     @staticmethod
     def is_text(node: ast.stmt) -> bool:
