@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines fastprof._core by its parts. A new part needs a register_*.cpp, a line here and one in
+// Defines fastprof._core by its parts. A new part needs a register_*.cpp and its name in
 // register.hpp.
 #include "bindings/register.hpp"
 
@@ -31,33 +31,9 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   // Newer interpreters call PyInit__core in the main interpreter, and in others only this function.
   if (!in_main_interpreter()) throw pybind11::import_error(kNoSubinterpreters);
   module.doc() = "The native part of fastprof. Private: use the names that `fastprof` exports.";
-  fastprof::bindings::register_errors(module);  // first, because the others may throw
-  fastprof::bindings::register_version(module);
-  fastprof::bindings::register_ranges(module);
-  fastprof::bindings::register_device_plugins(module);  // sessions take the activities of its sinks
-  fastprof::bindings::register_devices(module);  // sessions take the activities of its collections
-  fastprof::bindings::register_session(module);
-  fastprof::bindings::register_recover(module);
-  fastprof::bindings::register_process(module);
-  fastprof::bindings::register_late_signal(module);
-  fastprof::bindings::register_objects(module);
-  fastprof::bindings::register_blocks(module);  // adds methods to Capture
-  fastprof::bindings::register_table_capture(module);
-  fastprof::bindings::register_table_kernels(module);
-  fastprof::bindings::register_sqlite_pages(module);
-  fastprof::bindings::register_trace_rows(module);
-  fastprof::bindings::register_trace_proto(module);
-  fastprof::bindings::register_propagate(module);
-  fastprof::bindings::register_python_calls(module);
-  fastprof::bindings::register_python_memory(module);
-  fastprof::bindings::register_sampling(module);
-  fastprof::bindings::register_tasks(module);
-  fastprof::bindings::register_legacy(module);
-  fastprof::bindings::register_emission(module);
-  fastprof::bindings::register_metal(module);
-  fastprof::bindings::register_torch(module);
-  fastprof::bindings::register_torch_memory(module);
-  fastprof::bindings::register_torch_holds(module);
+#define FASTPROF_REGISTER_PART(part) fastprof::bindings::register_##part(module);
+  FASTPROF_PARTS(FASTPROF_REGISTER_PART)
+#undef FASTPROF_REGISTER_PART
 }
 
 #undef PyInit__core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares one function per part of fastprof._core, defined in the .cpp of the same name.
+// The parts of fastprof._core.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,33 +9,20 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-void register_blocks(pybind11::module_& module);
-void register_devices(pybind11::module_& module);
-void register_device_plugins(pybind11::module_& module);
-void register_emission(pybind11::module_& module);
-void register_errors(pybind11::module_& module);
-void register_late_signal(pybind11::module_& module);
-void register_objects(pybind11::module_& module);
-void register_legacy(pybind11::module_& module);
-void register_metal(pybind11::module_& module);
-void register_propagate(pybind11::module_& module);
-void register_python_calls(pybind11::module_& module);
-void register_process(pybind11::module_& module);
-void register_python_memory(pybind11::module_& module);
-void register_ranges(pybind11::module_& module);
-void register_recover(pybind11::module_& module);
-void register_sampling(pybind11::module_& module);
-void register_session(pybind11::module_& module);
-void register_tasks(pybind11::module_& module);
-void register_torch(pybind11::module_& module);
-void register_torch_holds(pybind11::module_& module);
-void register_torch_memory(pybind11::module_& module);
-void register_table_capture(pybind11::module_& module);
-void register_table_kernels(pybind11::module_& module);
-void register_sqlite_pages(pybind11::module_& module);
-void register_trace_proto(pybind11::module_& module);  // after register_trace_rows
-void register_trace_rows(pybind11::module_& module);
-void register_version(pybind11::module_& module);
+// Each part is a function register_<part>, in the .cpp of that name, and they run in this order:
+// errors first, because the others may throw; what sessions take (sinks and collections of devices)
+// before session; blocks, which adds methods to Capture, after it; trace_rows before trace_proto.
+// clang-format off
+#define FASTPROF_PARTS(part) \
+  part(errors) part(version) part(ranges) part(device_plugins) part(devices) part(session) \
+  part(recover) part(process) part(late_signal) part(objects) part(blocks) part(table_capture) \
+  part(table_kernels) part(sqlite_pages) part(trace_rows) part(trace_proto) part(propagate) \
+  part(python_calls) part(python_memory) part(sampling) part(tasks) part(legacy) \
+  part(emission) part(metal) part(torch) part(torch_memory) part(torch_holds)
+// clang-format on
+#define FASTPROF_DECLARE_PART(part) void register_##part(pybind11::module_& module);
+FASTPROF_PARTS(FASTPROF_DECLARE_PART)
+#undef FASTPROF_DECLARE_PART
 
 // Call in a forked child, before it uses any hold.
 void forget_torch_holds_in_child() noexcept;
