@@ -49,6 +49,7 @@ MENU = {
         "results",
         "notebook",
         "always_on",
+        "sampling",
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],

@@ -92,6 +92,15 @@ SECTIONS = (
         },
     ),
     Section(
+        "The last seconds of a process",
+        "flight_recorder.hpp",
+        "flight_recorder.hpp",
+        {
+            "session/flight_recorder.hpp": "FlightOptions FlightRecorder",
+            "session/copy_backing_file.hpp": "BackingCopy copy_backing_file",
+        },
+    ),
+    Section(
         "Threads and thread state",
         "fastprof.hpp",
         "",

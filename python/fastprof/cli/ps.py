@@ -85,6 +85,9 @@ def _row(process: Any) -> dict[str, Any]:
         row["since_unix_s"] = row["since_unix_s"] or facts.st_ctime
     if not process.alive:
         return row
+    if process.socket is None:  # of C++, or FASTPROF_CONTROL=0
+        row["state"] = "recording"
+        return row
     try:
         answer = ask(process, {"do": "status"}, 1.0)
     except errors.UnavailableError:

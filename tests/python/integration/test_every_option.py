@@ -65,6 +65,7 @@ VALUES = {
     "NAME": "page-faults",
     "FILE": "file.out",
     "NAME=VALUE,...": "max_step_s=60",
+    "HZ": "200",
 }
 SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".out"}
 COMPANIONS = {

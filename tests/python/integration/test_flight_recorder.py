@@ -312,6 +312,7 @@ def test_requests_are_bounded_and_can_be_turned_off(
     with program(STEPS, tmp_path / "never") as process:
         wait_for(folder, f"{process.pid}-*.records")
         assert not list(folder.glob(f"{process.pid}-*.sock"))
+        assert "recording" in command("ps")
         refused = run("-m", "fastprof", "profile", process.pid, "--seconds", 1)
         assert refused.returncode == 2 and "FASTPROF_CONTROL" in refused.stderr
         command("dump", process.pid, "-o", tmp_path / "o.flight")

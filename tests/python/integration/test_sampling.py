@@ -165,10 +165,10 @@ def test_explain_names_the_function_outside_of_ranges():
     sites = [
         fastprof.Site("ProfilerStep#0"),
         fastprof.Site("forward"),
-        fastprof.Site("load (a.py:1)", file="/home/a.py", **sample),
+        fastprof.Site("load (a.py:1)", file="/project/a.py", **sample),
         fastprof.Site("loads (b.py:2)", file="/usr/lib/python3.11/json/b.py", **sample),
         fastprof.Site("decode (c.py:3)", file="/usr/lib/python3.11/json/c.py", **sample),
-        fastprof.Site("inner (a.py:9)", file="/home/a.py", **sample),
+        fastprof.Site("inner (a.py:9)", file="/project/a.py", **sample),
     ]
     table = fastprof.EventTable(
         {

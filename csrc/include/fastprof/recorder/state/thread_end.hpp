@@ -84,7 +84,8 @@ inline ThreadEnd read_thread_end(const Slot* slot, const Site* site) noexcept {
   end.track_id = static_cast<uint32_t>(load_relaxed(&slot->end));
   end.tid = static_cast<uint32_t>(first);
   const uint32_t room = units * static_cast<uint32_t>(sizeof(Unit)) - 8;
-  end.name_length = static_cast<uint32_t>(first >> 32) < room ? first >> 32 : room;
+  const auto length = static_cast<uint32_t>(first >> 32);
+  end.name_length = length < room ? length : room;
   for (uint32_t at = 0; at < end.name_length; at += 8) {
     const uint64_t text = load_relaxed(&words[1 + at / 8]);
     std::memcpy(end.name + at, &text, sizeof text);
