@@ -93,6 +93,7 @@ std::string StackSampler::begin(int64_t unix_offset_ns) {
   sigset_t all;
   sigset_t former;
   sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &former);
   std::string problem;
   try {

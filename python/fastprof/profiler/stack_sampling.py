@@ -15,6 +15,7 @@ from fastprof.model.sampled_stacks import SampledStacks
 __all__ = ["StackSampling"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
 _MAX_RUNS = 1 << 23  # of 40 bytes
 
 
@@ -70,11 +71,7 @@ class StackSampling(Observer):
 
 def _is_start(file: str) -> bool:
     """Return whether code of a file only starts the program: that of `fastprof run`, and of python -m."""
-    return (
-        file.startswith(_PACKAGE)
-        or file == "<frozen runpy>"
-        or os.path.basename(file) == "fastprof"
-    )
+    return file.startswith(_PACKAGE) or os.path.basename(file) in _STARTERS
 
 
 def _thread_names() -> dict[int, str]:
