@@ -45,6 +45,29 @@ __all__ = [
 VARIABLE, CONTROL_VARIABLE = "FASTPROF_FLIGHT_RECORDER", "FASTPROF_CONTROL"
 
 
+# Options of profile() that the recorder decides, or that collect without end outside of its file.
+_NOT_OPTIONS = (
+    *(
+        "activities",
+        "use_cpu",
+        "use_cuda",
+        "use_device",
+        "activity_filters",
+        "schedule",
+        "on_trace_ready",
+    ),
+    *(
+        "overflow",
+        "spill_folder",
+        "backing_file",
+        "keep_backing_file",
+        "follow_children",
+        "sample_hz",
+    ),
+    "execution_trace_observer",
+)
+
+
 class _Running:
     """What start() began, for stop()."""
 
@@ -137,9 +160,12 @@ def _start(options: FlightOptions) -> None:
             raise errors.StateError(
                 "the flight recorder runs already: call flight_recorder.stop() first"
             )
-        for name in ("overflow", "backing_file", "keep_backing_file", "schedule", "on_trace_ready"):
+        for name in _NOT_OPTIONS:
             if name in options.profile_options:
-                raise errors.ValueError(f"{name} cannot be set: a flight recorder decides it")
+                raise errors.ValueError(
+                    f"{name} is no option of a flight recorder: its records are the last seconds of this"
+                    " process's CPU, in its own file. `fastprof profile PID` makes a profile with it."
+                )
         recorder = FlightRecorder(options)
         recorder.start()
         _running = _Running(recorder)

@@ -16,6 +16,7 @@ from fastprof.base import errors
 from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
 from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.profiler import profile, recording
+from fastprof.record.activities import ProfilerActivity
 from fastprof.record.process_folder import ProcessFolder
 from fastprof.record.ranges import record_function
 
@@ -92,6 +93,7 @@ class FlightRecorder:
         self._folder.remove_old()
         self.records = self._folder.new_records()
         self._profile = profile(
+            activities=[ProfilerActivity.CPU],  # what devices do is collected without a bound
             overflow="overwrite_oldest",
             max_bytes=options.max_bytes,
             backing_file=self.records,

@@ -325,7 +325,13 @@ def test_a_folder_of_others_is_refused(folder: Path) -> None:
 
 
 def test_invalid_arguments() -> None:
-    for wrong in ({"seconds": 0}, {"max_bytes": 1}, {"slow_step": 1}, {"overflow": "spill"}):
+    for wrong in (
+        {"seconds": 0},
+        {"max_bytes": 1},
+        {"slow_step": 1},
+        {"overflow": "spill"},
+        {"sample_hz": 9},
+    ):
         with pytest.raises(errors.ValueError):
             fastprof.flight_recorder.start(**wrong)
     for call in (fastprof.flight_recorder.dump, fastprof.flight_recorder.status):
