@@ -106,8 +106,9 @@ def explain_command(options: argparse.Namespace) -> int:
             " --live before a program."
         )
     table = load_traces([options.file, *options.more], options)
-    text = _text(table, options)
-    if not options.as_json and (problems := trace_problems(table)):
+    problems = trace_problems(table)
+    text = _text(table, options, problems=problems)
+    if not options.as_json and problems:
         text = "\n".join([*(f"problem: {problem}" for problem in problems), text])
     if options.explanation is not None:
         _write(options.explanation, text)
@@ -151,11 +152,12 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
     return record_program(profiler, call, "the explanation", report, file)
 
 
-def _text(source: Any, options: argparse.Namespace) -> str:
+def _text(source: Any, options: argparse.Namespace, **more: Any) -> str:
+    """Return the explanation as text or JSON. more: further members of the JSON."""
     from fastprof.analysis.explanation import explain
 
     found = explain(source, step=options.step, my_code=options.my_code)
-    return json.dumps(found.to_dict(), indent=1) if options.as_json else found.text()
+    return json.dumps({**found.to_dict(), **more}, indent=1) if options.as_json else found.text()
 
 
 def _write(path: str, text: str) -> None:

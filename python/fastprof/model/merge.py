@@ -23,8 +23,19 @@ Array: TypeAlias = NDArray[Any]
 
 # Times below this (March 1973, in Unix ns) count from another origin, such as the start of the machine.
 _FIRST_WALL_TIME_NS = 100_000_000_000_000_000
-_EXTERNAL_ID = re.compile(r'("External id": )(\d+)')
-_DEVICE = re.compile(r'("device": )(\d+)')
+# Columns of numbers that mean something within one process, by what they number: the least number that is used, and
+# the names of the columns with those of the events' args.
+_NUMBERED: tuple[tuple[int, dict[str, str]], ...] = (
+    (0, {"sequence_nr": "Sequence number"}),
+    (1, {"record_function_id": "Record function id"}),
+    (0, {"python_id": "Python id", "python_parent_id": "Python parent id"}),
+    (0, {"python_module_id": "Python module id"}),
+    (1, {"flow_id": ""}),
+)
+_NUMBER = re.compile(
+    r'"(External id|device|Sequence number|Fwd thread id|Record function id|Python id|Python parent id|'
+    r'Python module id)": (\d+)'
+)
 
 
 def merge_tables(tables: Sequence[EventTable], names: Sequence[str] = ()) -> EventTable:
@@ -92,6 +103,7 @@ class _Merge:
         self._track_id = 0
         self._external = 0
         self._device = 0
+        self._next: dict[str, int] = {}  # by column of _NUMBERED
 
     def part(self, table: EventTable, file: str, shift_ns: int) -> EventTable:
         """Return a table with the times and numbers that it has in the result."""
@@ -115,6 +127,7 @@ class _Merge:
             if table.has(name):
                 ids = table.column(name)
                 columns[name] = np.where(ids > 0, ids + self._external, ids)
+        added = self._renumber(columns, first_id)
         on_device = table.column("device_type") != DeviceType.CPU
         if table.has("device_resource_id"):
             resource = table.column("device_resource_id")
@@ -128,8 +141,11 @@ class _Merge:
                 else site
                 for site in sites
             ]
-        if "metadata_json" in coded and (self._external or self._device):
-            coded["metadata_json"] = self._renumbered(coded["metadata_json"], bool(on_device.any()))
+        added["External id"] = (0, self._external)
+        if on_device.any():
+            added["device"] = (0, self._device)
+        if "metadata_json" in coded and any(number for _, number in added.values()):
+            coded["metadata_json"] = _renumbered(coded["metadata_json"], added)
         if kernels is not None:
             kernels = KernelTable(
                 kernels.row,
@@ -161,20 +177,33 @@ class _Merge:
             metadata=table.metadata,
         )
 
+    def _renumber(self, columns: dict[str, Any], first_id: int) -> dict[str, tuple[int, int]]:
+        """Replace numbers that an earlier table has, so that calls, ops and arrows stay those of their process.
+
+        Returns, by the name of an arg, the least number to replace and what is added to it.
+        """
+        added: dict[str, tuple[int, int]] = {"Fwd thread id": (1, first_id)}
+        for least, names in _NUMBERED:
+            present = [name for name in names if name in columns]
+            number = max((self._next.get(name, 0) for name in names), default=0)
+            last = -1
+            for name in present:
+                ids = columns[name]
+                columns[name] = np.where(ids >= least, ids + number, ids)
+                added[names[name]] = (least, number)
+                last = max(last, int(columns[name].max(initial=-1)))
+            for name in names:
+                self._next[name] = max(number, last + 1)
+        if "fwd_thread" in columns:  # id of a track
+            threads = columns["fwd_thread"]
+            columns["fwd_thread"] = np.where(threads > 0, threads + first_id, threads)
+        return added
+
     def _new_pids(self, pids: set[int]) -> dict[int, int]:
         unused = (n for n in itertools.count(1) if n not in self._pids and n not in pids)
         found = {pid: next(unused) if pid in self._pids else pid for pid in sorted(pids)}
         self._pids |= set(found.values())
         return found
-
-    def _renumbered(self, column: CodedColumn, has_devices: bool) -> CodedColumn:
-        def text(value: Any) -> str:
-            changed = _EXTERNAL_ID.sub(lambda m: f"{m[1]}{int(m[2]) + self._external}", str(value))
-            if not has_devices:
-                return changed
-            return _DEVICE.sub(lambda m: f"{m[1]}{int(m[2]) + self._device}", changed)
-
-        return CodedColumn(column.codes, tuple(map(text, column.values)))
 
     def _describe(self, table: EventTable, file: str, shift_ns: int, pids: dict[int, int]) -> None:
         described = table.metadata.get("processes")
@@ -197,6 +226,18 @@ class _Merge:
                 "metadata": table.metadata,
             }
         )
+
+
+def _renumbered(column: CodedColumn, added: dict[str, tuple[int, int]]) -> CodedColumn:
+    """Return texts of args with what `added` says: by name, the least number to replace and what is added to it."""
+
+    def replaced(found: re.Match[str]) -> str:
+        least, number = added.get(found[1], (0, 0))
+        value = int(found[2])
+        return f'"{found[1]}": {value + number if value >= least else value}'
+
+    texts = (_NUMBER.sub(replaced, str(value)) for value in column.values)
+    return CodedColumn(column.codes, tuple(texts))
 
 
 def _payload(parts: Sequence[EventTable]) -> Array:

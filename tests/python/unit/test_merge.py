@@ -77,6 +77,30 @@ def test_ranks_that_share_pids_devices_and_ids(
     assert sorted(sizes) == [64, 65]
 
 
+@pytest.mark.parametrize("suffix", [".fastprof", ".json"])
+def test_numbers_of_ops_and_calls_do_not_meet(tmp_path: Path, suffix: str) -> None:
+    files = []
+    for number in (0, 1):
+        ids = {"Sequence number": 3, "Record function id": 7}
+        call = {"Python id": 0, "Python parent id": -1}
+        inner = {"Python id": 1, "Python parent id": 0}
+        events = [
+            {"ph": "X", "pid": 5, "tid": 5, "cat": cat, "name": f"{name}{number}", "ts": ts, "dur": dur, "args": args}
+            for cat, name, ts, dur, args in (
+                ("cpu_op", "op", 0, 1, ids), ("python_function", "outer", 2, 1, call),
+                ("python_function", "inner", 2.5, 0.2, inner),
+            )
+        ]  # fmt: skip
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps({"baseTimeNanoseconds": BASE, "traceEvents": events}))
+    assert main(["merge", *map(str, files), "-o", str(tmp_path / f"all{suffix}")]) == 0
+    found = {e.name: e for e in fastprof.load(tmp_path / f"all{suffix}").events()}
+    assert found["op0"].sequence_nr == 3 != found["op1"].sequence_nr
+    for number in (0, 1):
+        assert found[f"inner{number}"].python_parent_id == found[f"outer{number}"].python_id
+    assert len({event.python_id for event in found.values() if event.python_id >= 0}) == 4
+
+
 def test_report_and_explain_of_several_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
