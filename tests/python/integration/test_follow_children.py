@@ -346,3 +346,39 @@ def test_data_loader_workers(folder: Path, method: str) -> None:
     assert pids_of(result, "aten::mm") == workers
     assert result["shapes"] == [[[8, 8], [8, 8]]] * 32
     check_links(result)
+
+
+@pytest.mark.integrations
+def test_the_ranks_of_a_distributed_job(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    result = followed(
+        folder,
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        import collections, torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def rank(number, store):
+            dist.init_process_group("gloo", f"file://{store}", rank=number, world_size=4)
+            values = torch.ones(4)
+            for _ in range(3):
+                dist.all_reduce(values)
+            assert values[0] == 4**3
+            dist.destroy_process_group()
+
+        if __name__ == "__main__":
+            with fastprof.profile(follow_children=True) as prof:
+                mp.spawn(rank, args=(os.path.abspath("store"),), nprocs=4)
+            table = prof.event_table
+            pids = [table.tracks[track].pid for track in table.column("track").tolist()]
+            reduced = collections.Counter(
+                pid for row, pid in enumerate(pids) if table.name(row) == "c10d::allreduce_"
+            )
+            report(prof, reduced=sorted(reduced.values()))
+        """,
+    )
+    assert result["reduced"] == [3, 3, 3, 3] and result["missing"] == {}
