@@ -34,7 +34,7 @@ class Watch:
         self._path, self._answer, self._look, self._period_s = path, answer, look, period_s
         self._listener: socket.socket | None = None
         self._own: OwnDescriptor | None = None  # the listener's, unless the program closed it
-        self._wake: tuple[int, int] | None = None
+        self._wake: tuple[OwnDescriptor, OwnDescriptor] | None = None  # ends of a pipe
         self._gone = _thread.allocate_lock()
 
     def open(self) -> None:
@@ -54,11 +54,12 @@ class Watch:
         """Start the thread, which threading.enumerate() does not list."""
         if self._wake is not None or (self._listener is None and self._period_s is None):
             return
-        self._wake = os.pipe()
+        reader, writer = os.pipe()
+        self._wake = OwnDescriptor(reader), OwnDescriptor(writer)
         self._gone = _thread.allocate_lock()
         self._gone.acquire()
         try:
-            _thread.start_new_thread(self._run, (self._wake[0], self._gone))
+            _thread.start_new_thread(self._run, (reader, self._gone))
         except RuntimeError:  # no thread can be started
             self._close_pipe()
 
@@ -66,9 +67,10 @@ class Watch:
         """End the thread and wait for it: microseconds, unless it is writing a dump."""
         if self._wake is None:
             return
-        with contextlib.suppress(OSError):
-            os.write(self._wake[1], b"x")
-        self._gone.acquire(timeout=10)
+        if self._wake[1].is_ours() and self._wake[0].is_ours():
+            with contextlib.suppress(OSError):
+                os.write(self._wake[1].number, b"x")
+            self._gone.acquire(timeout=10)
         self._close_pipe()
 
     def close(self, in_child: bool = False) -> None:
@@ -90,8 +92,7 @@ class Watch:
     def _close_pipe(self) -> None:
         if self._wake is not None:
             for descriptor in self._wake:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
+                descriptor.close()
             self._wake = None
 
     def _run(self, wake: int, gone: _thread.LockType) -> None:

@@ -67,7 +67,11 @@ class ProcessFolder:
         )
 
     def new_records(self) -> str:
-        """Return an unused path for records of this process."""
+        """Return an unused path for records of this process; remove those of a program that it executed before."""
+        for process in self.processes():
+            if process.pid == os.getpid():
+                for path in process.records:
+                    _unlink(path)
         number = 1
         while os.path.lexists(path := self._own(f"-{number}-{os.getppid()}{_RECORDS}")):
             number += 1

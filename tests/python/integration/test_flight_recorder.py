@@ -268,6 +268,27 @@ def test_run_under_a_recorder_ends_as_without(
     assert records(folder) == []
 
 
+def test_a_daemon_closes_all_descriptors(folder: Path, tmp_path: Path) -> None:
+    code = """
+import os, sys
+from fastprof import flight_recorder, record_function
+os.closerange(3, 256)
+files = [open(sys.executable, "rb") for _ in range(40)]  # get the same numbers
+for _ in range(200_000):
+    with record_function("work"):
+        pass
+flight_recorder.dump(sys.argv[1])
+flight_recorder.stop()
+for file in files:
+    assert len(file.read(4)) == 4
+"""
+    done = run("-c", code, tmp_path / "o.flight")
+    assert done.returncode == 0, done.stderr
+    table = read_dump(tmp_path / "o.flight")
+    assert len(table) > 150_000 and not table.metadata["recovered"]["fallback_slabs"]
+    assert records(folder) == []
+
+
 def test_many_dumps_leave_nothing_behind(folder: Path, tmp_path: Path) -> None:
     code = """
 import os, sys

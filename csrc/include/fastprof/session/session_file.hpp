@@ -100,7 +100,7 @@ inline BackingReport bring_file_into_force(State* s, const FileRequest& request)
   {
     StateLock hold(s);
     add_knot(s, 32);
-    report.opened = enforce_file(s, opened, kMaxSessions);
+    report.opened = enforce_file(s, opened, request.path.c_str(), kMaxSessions);
     if (report.opened) {
       copy_all_names(s);
       for (const std::string& text : metadata) add_file_metadata(s->backing_file, text);

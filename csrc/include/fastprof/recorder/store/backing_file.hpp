@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,7 +52,33 @@ struct BackingFile {
   uint64_t fallback_slabs, names_lost;
   int32_t fallback_error;
   uint32_t threads_outside;
+  uint64_t device, inode;  // of the file, since a program may close all descriptors, as daemons do
+  char path[1024];         // for opening it again; empty if it is longer
 };
+
+// Whether a descriptor is that of the file. State::lock held.
+inline bool is_file(const BackingFile* file, int fd) noexcept {
+  struct stat facts;
+  return fd >= 0 && ::fstat(fd, &facts) == 0 &&
+         static_cast<uint64_t>(facts.st_dev) == file->device && facts.st_ino == file->inode;
+}
+
+// The file's descriptor: opened again if the program has closed it; -1 if that is impossible.
+// State::lock held.
+inline int file_descriptor(BackingFile* file) noexcept {
+  if (is_file(file, file->fd)) return file->fd;  // else the number may be another file's
+  file->fd = file->path[0] == 0 ? -1 : ::open(file->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file->fd >= 0 && !is_file(file, file->fd)) {
+    ::close(file->fd);
+    file->fd = -1;
+  }
+  return file->fd;
+}
+
+inline void close_file(BackingFile* file) noexcept {
+  if (is_file(file, file->fd)) ::close(file->fd);
+  file->fd = -1;
+}
 
 inline bool file_in_force(const State* s) noexcept {
   const BackingFile* file = s->backing_file;
@@ -132,10 +159,11 @@ inline void unmap_segment(void* at) noexcept {
 inline uint64_t take_segment(BackingFile* file, uint64_t bytes, void* at, char** address,
                              int* error) noexcept {
   const uint64_t segment = file->segments;
-  *error = extend_file(file->fd, (segment + 1) * kSlabBytes);
-  if (*error == 0) *error = platform::reserve_in_file(file->fd, segment * kSlabBytes, bytes);
+  const int fd = file_descriptor(file);
+  *error = fd < 0 ? EBADF : extend_file(fd, (segment + 1) * kSlabBytes);
+  if (*error == 0) *error = platform::reserve_in_file(fd, segment * kSlabBytes, bytes);
   if (*error != 0) return 0;
-  *address = map_segment(file->fd, segment, at);
+  *address = map_segment(fd, segment, at);
   if (*address == nullptr) {
     *error = errno;
     return 0;

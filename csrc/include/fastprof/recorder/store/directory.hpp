@@ -79,8 +79,9 @@ inline char* entry_place(BackingFile* file, uint64_t bytes) noexcept {
           (end - file->directory_reserved + kReservedAtOnce - 1) & ~(kReservedAtOnce - 1);
       const uint64_t room = kSlabBytes - file->directory_reserved;
       const uint64_t reserve = more < room ? more : room;
-      if (platform::reserve_in_file(
-              file->fd, directory->segment * kSlabBytes + file->directory_reserved, reserve) != 0)
+      if (platform::reserve_in_file(file_descriptor(file),
+                                    directory->segment * kSlabBytes + file->directory_reserved,
+                                    reserve) != 0)
         return nullptr;
       file->directory_reserved += reserve;
       return at;

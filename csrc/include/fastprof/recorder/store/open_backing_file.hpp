@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -144,9 +145,10 @@ inline void park_pool(State* s, BackingFile* file) noexcept {
   s->carving = nullptr;
 }
 
-// Brings a file into force, on behalf of the session in slot `owner`. False if another one is.
-// State::lock held.
-inline bool enforce_file(State* s, const OpenedFile& opened, unsigned owner) noexcept {
+// Brings the file at `path` into force, on behalf of the session in slot `owner`. False if another
+// one is. State::lock held.
+inline bool enforce_file(State* s, const OpenedFile& opened, const char* path,
+                         unsigned owner) noexcept {
   if (s->backing_file == nullptr)
     s->backing_file = static_cast<BackingFile*>(arena_allocate(s, sizeof(BackingFile)));
   BackingFile* file = s->backing_file;
@@ -158,6 +160,13 @@ inline bool enforce_file(State* s, const OpenedFile& opened, unsigned owner) noe
     ::munmap(opened.segment, kSlabBytes);
   }
   file->fd = opened.fd;
+  struct stat facts {};
+  ::fstat(opened.fd, &facts);
+  file->device = static_cast<uint64_t>(facts.st_dev);
+  file->inode = facts.st_ino;
+  const size_t length = std::strlen(path);
+  const bool fits = length < sizeof file->path;
+  std::memcpy(file->path, fits ? path : "", fits ? length + 1 : 1);
   file->owner = owner;
   ++file->generation;
   file->segments = 1;
@@ -225,8 +234,7 @@ inline void end_file(State* s) noexcept {
   }
   for (uint32_t i = 1; i < file->directory_count; ++i) ::munmap(file->directories[i], kSlabBytes);
   unmap_segment(file->header);
-  ::close(file->fd);
-  file->fd = -1;
+  close_file(file);
 }
 
 // In a forked child: the parent's file is mapped here too (MAP_SHARED), so it is replaced by
@@ -246,8 +254,7 @@ inline void leave_file_in_child(State* s) noexcept {
   store_relaxed(&file->in_force, 0u);
   for (uint32_t i = 1; i < file->directory_count; ++i) ::munmap(file->directories[i], kSlabBytes);
   unmap_segment(file->header);
-  ::close(file->fd);
-  file->fd = -1;
+  close_file(file);
 }
 
 FASTPROF_NAMESPACE_END
