@@ -31,6 +31,7 @@ MODULES = {
     "table": "Tables",
     "analysis": "Analysis",
     "flight_recorder": "Flight recorder",
+    "trace_writers": "Trace writers",
     "metal": "Metal",
     "devices": "Device plug-ins",
 }

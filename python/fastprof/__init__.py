@@ -148,6 +148,7 @@ _SHOWN: dict[str, str] = {
     "flight_recorder": "",
     "metal": "",
     "table": "",
+    "trace_writers": "",
 }
 # Also names for PyTorch's sake (listed in compat/__init__.py) and those that fastprof.table and fastprof.analysis have.
 _LAZY: dict[str, str] = {
@@ -164,7 +165,6 @@ _LAZY: dict[str, str] = {
     "KinetoStepTracker": "fastprof.profiler.step_tracker",
     "RecordScope": "fastprof.base.record_scope",
     "itt": "",
-    "trace_writers": "",
     "profiler_legacy": "",
     "default_node_id": "fastprof.compat.profiler_legacy",
     "set_default_node_id": "fastprof.compat.profiler_legacy",

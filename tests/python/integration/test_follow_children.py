@@ -134,7 +134,6 @@ def test_subprocesses(folder: Path) -> None:
                 assert os.system("true") == 0
                 pid = os.posix_spawn(sys.executable, [sys.executable, "-c", code, "spawned"], os.environ)
                 os.waitpid(pid, 0)
-                isolated = subprocess.run([sys.executable, "-I", "-S", "-c", "print(1)"], timeout=100)
         report(prof, text=text.stdout.decode())
         """,
     )
