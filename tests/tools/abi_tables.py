@@ -49,7 +49,8 @@ def _assertions(line: str) -> list[str]:
                 f"sizeof(own::{own}::{ours}) == sizeof(std::declval<{genuine}>().{theirs})"
             )
         elif verb == "value":
-            test = f"static_cast<long long>(own::{own}{ours}) == static_cast<long long>({genuine}{theirs})"
+            # In our type: a genuine -1 is our 0xFFFFFFFF.
+            test = f"own::{own}{ours} == static_cast<std::decay_t<decltype(own::{own}{ours})>>({genuine}{theirs})"
         else:
             raise ValueError(f"no such comparison: {line}")
         what = f"{own}{ours}" if verb == "value" else f"{own}::{ours}"
@@ -62,7 +63,9 @@ def source(table: str) -> str:
     text = (ROOT / "tests" / "abi" / table).read_text()
     joined = re.sub(r"\n +", " ", text)
     lines = [part for line in joined.splitlines() for part in _assertions(line)]
-    return "\n".join(["#include <cstddef>", "#include <utility>", *lines, ""])
+    return "\n".join(
+        ["#include <cstddef>", "#include <type_traits>", "#include <utility>", *lines, ""]
+    )
 
 
 def compare(table: str, flags: Sequence[str]) -> None:
