@@ -247,14 +247,19 @@ TEST(the_state_of_this_program_is_found_in_its_section) {
 }
 
 TEST(the_state_of_another_major_is_told_apart) {
-  alignas(64) static fp::State other[2];
+  struct Section {
+    char before[64];
+    fp::State states[2];
+  };
+  alignas(64) static Section section;
+  fp::State* other = section.states;
   other[0].abi_major = FASTPROF_ABI_MAJOR + 1;
   HandmadeImage image;
   const auto at = reinterpret_cast<uint64_t>(other);
   image.data.vmaddr = at - 0x10;
-  image.data.vmsize = sizeof other + 0x10;
+  image.data.vmsize = sizeof section.states + 0x10;
   image.states.addr = at - 0x10;  // padding before the first
-  image.states.size = sizeof other + 0x10;
+  image.states.size = sizeof section.states + 0x10;
   fp::discovery::Found found;
   found.wanted = {fp::own_state.magic, alignof(fp::State)};
   fp::discovery::visit(platform::Image(&image.header, 0, "/lib/libother.dylib"), &found);
