@@ -268,9 +268,11 @@ TEST(a_forked_child_has_an_empty_session_or_none) {
 
 TEST(a_forked_child_may_start_the_parents_session_anew) {
   // The child's spill thread gets the address of the parent's. ThreadSanitizer believes the latter
-  // to be running in the child and ends the process; qemu-user 7.2 fails an assertion of its own.
+  // to be running in the child and ends the process. AddressSanitizer of gcc 12 forks while a
+  // thread holds a lock of its allocator, and a thread of the child then waits for it for ever (one
+  // fork in a hundred here). qemu-user 7.2 fails an assertion of its own.
   const bool threads_of_children_work =
-      !FASTPROF_TSAN && std::getenv("FASTPROF_TEST_EMULATOR") == nullptr;
+      !FASTPROF_TSAN && !FASTPROF_ASAN && std::getenv("FASTPROF_TEST_EMULATOR") == nullptr;
   for (const auto policy : {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::spill_to_file}) {
     if (policy == fp::OverflowPolicy::spill_to_file && !threads_of_children_work) continue;
     fp::SessionOptions options;
