@@ -23,6 +23,8 @@ from fastprof.base.observer import Observer
 
 __all__ = ["FollowedWork", "after_fork_in_child"]
 
+# Held for the change of `_live` and what follows from it; never while something is imported.
+_lock = threading.RLock()
 _live: list[FollowedWork] = []
 _replaced: list[tuple[Any, str, Any, Any]] = []  # holder, name, original, replacement
 _suppressed = (
@@ -36,9 +38,10 @@ class FollowedWork(Observer):
 
     def start(self) -> list[str]:
         """Replace the functions named above, now or when their modules are imported."""
-        _live.append(self)
-        _core.set_sessions_variable(_sessions)
-        _replace(threading.Thread, "start", _thread_start)
+        with _lock:
+            _live.append(self)
+            _core.set_sessions_variable(_sessions)
+            _replace(threading.Thread, "start", _thread_start)
         after_import("concurrent.futures.thread", _follow_pools)
         after_import("asyncio", _follow_loops)
         after_import("trio", _follow_trio_threads)
@@ -47,28 +50,32 @@ class FollowedWork(Observer):
     def stop(self) -> None:
         """Restore them after the last stop()."""
         if self in _live:
-            _live.remove(self)
             forget_import("concurrent.futures.thread", _follow_pools)
             forget_import("asyncio", _follow_loops)
             forget_import("trio", _follow_trio_threads)
-        if not _live:
-            _restore()
+        with _lock:
+            if self in _live:
+                _live.remove(self)
+            if not _live:
+                _restore()
 
 
 def after_fork_in_child() -> None:
     """Reset in a forked child, where no profile of the parent runs."""
+    global _lock
+    _lock = threading.RLock()  # another thread of the parent may have held it
     _live.clear()
     _restore()
 
 
 def _restore() -> None:
     _core.set_sessions_variable(None)
-    while _replaced:
-        holder, name, original, replacement = _replaced[-1]
+    for entry in reversed(list(_replaced)):
+        holder, name, original, replacement = entry
         # If another tool has replaced our function meanwhile, ours stays below it and only calls the original.
         if getattr(holder, name) is replacement:
             setattr(holder, name, original)
-        _replaced.pop()
+        _replaced.remove(entry)
 
 
 def _replace(holder: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
