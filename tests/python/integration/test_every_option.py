@@ -186,7 +186,7 @@ def test_an_option(
         after = [str(recorded / f"{program}.records")]
     if "--to" in words and command != "convert":
         words += ["-o", out]
-    if words[-1] == "--html" and command not in LIVE:
+    if words[-1] in ("--html", "--sample") and command not in LIVE:
         after = [*after, words.pop()]  # else it would take the file's name as its own
     done = fastprof_(tmp_path, *command.split(), *words, *after)
     said = done.stdout + done.stderr
