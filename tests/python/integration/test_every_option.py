@@ -193,7 +193,9 @@ def test_an_option(
     if option in MAY_BE_MISSING and done.returncode == 2:
         assert "error: " in said and "Traceback" not in said
         return
-    if command == "explain" and option in RECORDING and words[-1] != "drop_newest":  # the default
+    if (
+        command == "explain" and option in RECORDING and words[-1:] != ["drop_newest"]
+    ):  # the default
         assert done.returncode == 2 and "of a recording" in said
         return
     if option == "--metric" and "device_time" in words[1]:
