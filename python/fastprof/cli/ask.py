@@ -13,7 +13,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.record.process_folder import FoundProcess
 
-__all__ = ["PROCESSES", "ask", "choose", "command_of"]
+__all__ = ["PROCESSES", "ask", "choose", "command_of", "default_stem"]
 
 PROCESSES = "a pid, or a part of the command line that one process has"
 
@@ -25,6 +25,13 @@ def command_of(pid: int) -> str:
             return file.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def default_stem(pid: int) -> str:
+    """Return the stem of the names of files about a process: its script's and its pid."""
+    words = [os.path.basename(word) for word in command_of(pid).split()]
+    program = next((word for word in words[1:] if word.endswith(".py")), "process")
+    return f"{program.removesuffix('.py')}-{pid}"
 
 
 def choose(wanted: str, *, several: bool = False, dead: bool = False) -> list[FoundProcess]:

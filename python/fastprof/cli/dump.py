@@ -9,8 +9,8 @@ import os
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
-from fastprof.cli.ask import PROCESSES, choose, command_of
-from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
+from fastprof.cli.ask import PROCESSES, choose, default_stem
+from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 
@@ -36,17 +36,7 @@ def add_parser(commands: Subparsers) -> None:
         commands, "dump", "write the last seconds of a process, running or killed", _EPILOG
     )
     parser.add_argument("process", metavar="PROCESS")
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a new .flight file, or a trace (see formats); may be given several times",
-    )
-    parser.add_argument(
-        "--to", choices=tuple(FORMATS), metavar="FORMAT", help="their format, whatever the suffix"
-    )
+    add_outputs_option(parser, "a new .flight file, or a trace (see formats)")
     parser.add_argument(
         "--seconds",
         type=float,
@@ -99,6 +89,4 @@ def _records_of(wanted: str) -> tuple[str, str]:
         raise errors.UnavailableError(
             f"process {process.pid} has no records yet; `fastprof profile {process.pid}` makes a profile"
         )
-    words = [os.path.basename(word) for word in command_of(process.pid).split()]
-    program = next((word for word in words[1:] if word.endswith(".py")), "process")
-    return process.records[-1], f"{program.removesuffix('.py')}-{process.pid}"
+    return process.records[-1], default_stem(process.pid)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "add_format_option",
+    "add_outputs_option",
     "check_memory_path",
     "format_help",
     "format_of",
@@ -33,6 +34,21 @@ def add_format_option(parser: argparse.ArgumentParser) -> None:
         choices=tuple(FORMATS),
         metavar="FORMAT",
         help="output format (default: by the suffix of OUT)",
+    )
+
+
+def add_outputs_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add -o, which may be given several times, and --to, the format of all of them. what: its help."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help=f"{what}; may be given several times",
+    )
+    parser.add_argument(
+        "--to", choices=tuple(FORMATS), metavar="FORMAT", help="their format, whatever the suffix"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
-from fastprof.cli.ask import PROCESSES, ask, choose, command_of
+from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
 from fastprof.cli.formats import FORMATS, format_help, format_of
 from fastprof.cli.options import Subparsers, command_parser
 
@@ -130,9 +130,7 @@ def _ask_all(options: argparse.Namespace, request: dict[str, Any], timeout_s: fl
 
 def _path(options: argparse.Namespace, pid: int, several: bool) -> str:
     if options.output is None:
-        words = [os.path.basename(word) for word in command_of(pid).split()]
-        program = next((word for word in words[1:] if word.endswith(".py")), "process")
-        return os.path.abspath(f"{program.removesuffix('.py')}-{pid}.trace.json")
+        return os.path.abspath(f"{default_stem(pid)}.trace.json")
     path: str = os.path.abspath(options.output)
     format_of(path, options.to)
     if not several:

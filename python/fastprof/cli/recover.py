@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base.formatting import counted
-from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
+from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
@@ -40,17 +40,7 @@ def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "recover", "read what a killed process had recorded", _EPILOG)
     parser.add_argument("file", metavar="FILE")
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="also write a trace (see formats); may be given several times",
-    )
-    parser.add_argument(
-        "--to", choices=tuple(FORMATS), metavar="FORMAT", help="their format, whatever the suffix"
-    )
+    add_outputs_option(parser, "also write a trace (see formats)")
     parser.add_argument(
         "--session", type=int, default=0, metavar="ID", help="another session than the file's own"
     )

@@ -29,7 +29,6 @@ from fastprof.flight_recorder.triggers import Triggers
 from fastprof.flight_recorder.watch import Watch
 from fastprof.profiler import recording
 from fastprof.profiler.followed_process import is_followed
-from fastprof.record.process_folder import ProcessFolder
 
 __all__ = [
     "dump",
@@ -78,7 +77,7 @@ class _Running:
         self.control_problem = ""
         path = None
         if os.environ.get(CONTROL_VARIABLE, "1") != "0":
-            path = os.path.join(os.path.dirname(recorder.records), os.path.basename(_socket_path()))
+            path = recorder.folder.socket()
         self.watch = Watch(path, self.requests.answer, self.triggers.look, self.triggers.period_s)
 
     def begin(self) -> None:
@@ -295,10 +294,6 @@ def _recorder() -> FlightRecorder:
 
 def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-
-
-def _socket_path() -> str:
-    return ProcessFolder("").socket()
 
 
 # ---- forks -------------------------------------------------------------------------------------

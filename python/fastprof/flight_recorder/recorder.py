@@ -89,9 +89,9 @@ class FlightRecorder:
         self._lock = threading.RLock()
         self._step_range: Any = None
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
-        self._folder = ProcessFolder.open(options.max_bytes)
-        self._folder.remove_old()
-        self.records = self._folder.new_records()
+        self.folder = ProcessFolder.open(options.max_bytes)
+        self.folder.remove_old()
+        self.records = self.folder.new_records()
         self._profile = profile(
             activities=[ProfilerActivity.CPU],  # what devices do is collected without a bound
             overflow="overwrite_oldest",
@@ -120,7 +120,7 @@ class FlightRecorder:
         self._profile.stop()
         self._remove_records()
         if "exception" not in self.dumps.written:  # else they are evidence
-            self._folder.remove_children()
+            self.folder.remove_children()
 
     def _remove_records(self) -> None:
         with contextlib.suppress(OSError):
@@ -136,9 +136,7 @@ class FlightRecorder:
         """
         with self._lock:
             if path is None:
-                return self.dumps.write(
-                    self.records, reason, detail, self.options.seconds, python_stacks()
-                )
+                return self._write(reason, detail)
             if not _is_trace(path):
                 write_dump(
                     self.records, path, reason, detail, self.options.seconds, python_stacks()
@@ -159,15 +157,16 @@ class FlightRecorder:
             if not self.dumps.allow(reason):
                 return None
             try:
-                path = self.dumps.write(
-                    self.records, reason, detail, self.options.seconds, python_stacks()
-                )
+                path = self._write(reason, detail)
             except (OSError, errors.Error) as error:
                 self.dumps.suppressed[reason] = self.dumps.suppressed.get(reason, 0) + 1
                 _say(f"fastprof: {reason}: no dump was written: {error}")
                 return None
         _say(f"fastprof: {reason}: {detail}: fastprof report {path}")
         return path
+
+    def _write(self, reason: str, detail: str) -> str:
+        return self.dumps.write(self.records, reason, detail, self.options.seconds, python_stacks())
 
     def trigger(self, reason: str, detail: str, at_once: bool = False) -> None:
         """Ask for a dump: now, or `dump_delay_s` later, when the watch finds it due."""
