@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "fastprof/base/error.hpp"
+#include "fastprof/platform/common/read_at.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace devices {
@@ -245,18 +246,6 @@ std::vector<uint32_t> join(std::vector<Item>& all, const std::vector<Item>& more
   return index;
 }
 
-bool read_fully(int descriptor, char* to, size_t size, uint64_t offset) {
-  while (size != 0) {
-    const ssize_t got = ::pread(descriptor, to, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    to += got;
-    size -= static_cast<size_t>(got);
-    offset += static_cast<uint64_t>(got);
-  }
-  return true;
-}
-
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path)
@@ -352,14 +341,13 @@ ActivityFile read_activity_file(const std::string& path, uint64_t max_bytes) {
   while (at < static_cast<uint64_t>(size)) {
     PortionHead head;
     const uint64_t left = static_cast<uint64_t>(size) - at;
-    if (left < sizeof head ||
-        !read_fully(file.number, reinterpret_cast<char*>(&head), sizeof head, at) ||
+    if (left < sizeof head || !platform::read_at(file.number, at, &head, sizeof head) ||
         head.magic != kMagic || head.size > left - sizeof head)
       break;
     contents.resize(static_cast<size_t>(head.size));
     std::string backend;
     Activities portion;
-    if (!read_fully(file.number, contents.data(), contents.size(), at + sizeof head) ||
+    if (!platform::read_at(file.number, at + sizeof head, contents.data(), contents.size()) ||
         checksum_of(contents) != head.checksum || !unpack(contents, backend, portion))
       break;
     if (backend.empty()) {

@@ -19,6 +19,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/platform/common/read_at.hpp"
 #include "fastprof/recorder/state/file_slab.hpp"
 #include "fastprof/recorder/store/backing_file_layout.hpp"
 
@@ -122,16 +123,7 @@ class BackingReader {
   }
 
   bool read(uint64_t offset, void* out, uint64_t bytes) const noexcept {
-    auto* to = static_cast<char*>(out);
-    while (bytes != 0) {
-      const ssize_t got = ::pread(fd_, to, bytes, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      to += got;
-      offset += static_cast<uint64_t>(got);
-      bytes -= static_cast<uint64_t>(got);
-    }
-    return true;
+    return platform::read_at(fd_, offset, out, bytes);
   }
 
   [[noreturn]] void fail(uint64_t offset, const char* what) const {

@@ -22,6 +22,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/platform/clock.hpp"
+#include "fastprof/platform/common/read_at.hpp"
 #include "fastprof/platform/process.hpp"
 #include "fastprof/recorder/state/file_slab.hpp"
 #include "fastprof/recorder/store/backing_file_layout.hpp"
@@ -40,12 +41,7 @@ namespace copying {
 
 class BackingCopier {
  public:
-  BackingCopier(const std::string& from, const std::string& to) : from_path_(from), to_path_(to) {
-    from_ = ::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (from_ < 0) fail("cannot read ", from_path_);
-    to_ = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (to_ < 0) fail("cannot write ", to_path_);
-  }
+  BackingCopier(const std::string& from, const std::string& to) : from_path_(from), to_path_(to) {}
   ~BackingCopier() {
     if (from_ >= 0) ::close(from_);
     if (to_ >= 0) ::close(to_);
@@ -55,6 +51,10 @@ class BackingCopier {
   BackingCopier& operator=(const BackingCopier&) = delete;
 
   BackingCopy copy(const std::vector<std::pair<std::string, std::string>>& metadata) {
+    from_ = ::open(from_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (from_ < 0) fail("cannot read ", from_path_);
+    to_ = ::open(to_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (to_ < 0) fail("cannot write ", to_path_);
     BackingHeader header;
     if (!read(0, &header, sizeof header) ||
         std::memcmp(header.magic, kBackingMagic, sizeof header.magic) != 0)
@@ -80,26 +80,13 @@ class BackingCopier {
   }
 
  private:
-  [[noreturn]] void fail(const char* what, const std::string& path) {
-    const std::string reason = std::strerror(errno);
-    if (to_ >= 0) ::unlink(to_path_.c_str());
-    if (from_ >= 0) ::close(from_);
-    if (to_ >= 0) ::close(to_);
-    from_ = to_ = -1;
-    raise<IoError>(what + path + ": " + reason + "; choose another path, or make room");
+  [[noreturn]] static void fail(const char* what, const std::string& path) {
+    raise<IoError>(what + path + ": " + std::strerror(errno) +
+                   "; choose another path, or make room");
   }
 
   bool read(uint64_t offset, void* out, uint64_t bytes) const noexcept {
-    auto* to = static_cast<char*>(out);
-    while (bytes != 0) {
-      const ssize_t got = ::pread(from_, to, bytes, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      to += got;
-      offset += static_cast<uint64_t>(got);
-      bytes -= static_cast<uint64_t>(got);
-    }
-    return true;
+    return platform::read_at(from_, offset, out, bytes);
   }
 
   void write(uint64_t offset, const void* bytes, uint64_t size) {
@@ -161,16 +148,18 @@ class BackingCopier {
     if (header.open_ticks >> 63 != 0) return true;  // being handed out
     if (!read(at, first_.data(), kChunkBytes)) return true;
     // What the first reading saw as begun, the second sees complete. Partner: the release store of
-    // `begin` in begin_fast(), which follows the record's other words.
-    if (!read(at, second_.data(), kChunkBytes)) return true;
+    // `begin` in begin_fast(), which follows the record's other words. In a full chunk, all are.
+    const bool written = header.place == ChunkPlace::current;
+    if (written && !read(at, second_.data(), kChunkBytes)) return true;
     if (!read(at, &after, sizeof after)) return true;
     if (after.gen != header.gen || after.open_ticks != header.open_ticks ||
         after.place == ChunkPlace::free)
       return true;
     if (after.track_id != header.track_id || after.part_bytes != header.part_bytes) return false;
-    cut_new_records(header.open_ticks);
-    std::memcpy(second_.data(), &header, sizeof header);
-    write(at, second_.data(), kChunkBytes);
+    if (written) cut_new_records(header.open_ticks);
+    std::vector<char>& chunk = written ? second_ : first_;
+    std::memcpy(chunk.data(), &header, sizeof header);
+    write(at, chunk.data(), kChunkBytes);
     ++done_.chunks;
     copied_.push_back(CopiedChunk{header.track_id, header.sequence, header.open_ticks, at});
     return true;

@@ -19,6 +19,7 @@
 #include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/platform/common/read_at.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/platform/wait_word.hpp"
@@ -186,15 +187,7 @@ class SpillFile {
       chunk->open_ticks = entry.open_ticks;
       char* bytes = reinterpret_cast<char*>(chunk_slots(chunk));
       const size_t size = entry.units * sizeof(Slot);
-      size_t done = 0;
-      while (done < size) {
-        const ssize_t n =
-            ::pread(fd_, bytes + done, size - done, static_cast<off_t>(entry.offset + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        done += static_cast<size_t>(n);
-      }
-      if (done < size) {
+      if (!platform::read_at(fd_, entry.offset, bytes, size)) {
         lost += entry.units;
         whole = false;
         continue;
