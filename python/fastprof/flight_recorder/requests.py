@@ -62,8 +62,10 @@ class Requests:
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
         self._started_s = time.time()
-        self._profile: profile | None = None  # that `start` has begun
-        self._lock = threading.Lock()  # one profile on request at a time
+        # One profile on request at a time. The lock is never held while it records.
+        self._lock = threading.Lock()
+        self._profile: profile | None = None
+        self._until_stop = False  # `start` has begun it, and `stop` ends it
 
     def answer(self, connection: socket.socket) -> None:
         """Read a request, do it, and send the answer."""
@@ -109,24 +111,26 @@ class Requests:
         return {"path": recorder.dump(path, str(request.get("reason", "request"))[:200])}
 
     def _do_start(self, request: dict[str, Any]) -> dict[str, Any]:
-        options = _profile_options(request)
-        with self._lock:
-            if self._profile is not None:
-                raise errors.StateError("a profile runs already: `fastprof stop` ends it")
-            started = profile(**options)
-            started.start()
-            self._profile = started
-        return {"missing": dict(started.missing)}
+        return {"missing": dict(self._begin(_profile_options(request), until_stop=True).missing)}
 
     def _do_stop(self, request: dict[str, Any]) -> dict[str, Any]:
         path = _path_of(request)
         with self._lock:
             started = self._profile
-            if started is None:
+            if started is None or not self._until_stop:
                 raise errors.StateError("no profile was started by request: use `fastprof start`")
             started.stop()
             self._profile = None
         return _saved(started, path)
+
+    def _begin(self, options: dict[str, Any], *, until_stop: bool) -> profile:
+        with self._lock:
+            if self._profile is not None:
+                raise errors.StateError("a profile runs already: `fastprof stop` ends it")
+            started = profile(**options)
+            started.start()
+            self._profile, self._until_stop = started, until_stop
+        return started
 
     def _do_profile(self, request: dict[str, Any]) -> dict[str, Any]:
         options, path = _profile_options(request), _path_of(request)
@@ -137,18 +141,15 @@ class Requests:
             if number is not None and (type(number) not in (int, float) or number <= 0):
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
-        with self._lock:
-            if self._profile is not None:
-                raise errors.StateError("a profile runs already: `fastprof stop` ends it")
-            first = 0 if steps is None else self._next_step(0, 1, limit_s)
-            self._profile = running = profile(**options)
-            try:
-                running.start()
-                if steps is None:
-                    time.sleep(min(float(seconds or 0), _MAX_SECONDS))
-                else:
-                    self._next_step(first, int(steps), limit_s)
-            finally:
+        first = 0 if steps is None else self._next_step(0, 1, limit_s)
+        running = self._begin(options, until_stop=False)
+        try:
+            if steps is None:
+                time.sleep(min(float(seconds or 0), _MAX_SECONDS))
+            else:
+                self._next_step(first, int(steps), limit_s)
+        finally:
+            with self._lock:
                 running.stop()
                 self._profile = None
         return _saved(running, path)

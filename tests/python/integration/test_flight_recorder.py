@@ -180,6 +180,13 @@ def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
         command("stop", pid, "-o", tmp_path / "c.fastprof")
         (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
         assert row["pid"] == pid and row["state"] == "recording" and row["steps"] > 20
+        words = [sys.executable, "-m", "fastprof", "profile", str(pid), "--seconds", "600"]
+        with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
+            while "profiling" not in command("ps"):
+                assert running.poll() is None
+            again = run("-m", "fastprof", "start", pid)
+            assert again.returncode == 2 and "runs already" in again.stderr
+            running.kill()
         end.touch()
         assert process.wait(WAIT_S) == 0
     assert records(folder) == [] and list(folder.glob("*.sock")) == []
