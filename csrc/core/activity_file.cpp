@@ -368,8 +368,8 @@ bool activity_file_ended(const std::string& path) {
   const int64_t size = file.size();
   PortionHead head;
   return size >= static_cast<int64_t>(kMarkBytes) &&
-         read_fully(file.number, reinterpret_cast<char*>(&head), sizeof head,
-                    static_cast<uint64_t>(size) - kMarkBytes) &&
+         platform::read_at(file.number, static_cast<uint64_t>(size) - kMarkBytes, &head,
+                           sizeof head) &&
          head.magic == kMagic && head.size == sizeof(uint64_t);
 }
 
