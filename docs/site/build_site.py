@@ -49,6 +49,7 @@ MENU = {
         "results",
         "notebook",
         "always_on",
+        "many_ranks",
         "sampling",
         "backing_file",
     ],

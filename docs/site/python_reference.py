@@ -15,7 +15,7 @@ __all__ = ["GROUPS", "as_rst", "documented_names", "reference_page"]
 
 # Title -> names of fastprof, in the order of the page. A test compares them with dir(fastprof).
 GROUPS = {
-    "Profile": "profile schedule ProfilerAction tensorboard_trace_handler CallFilter "
+    "Profile": "profile schedule ProfilerAction tensorboard_trace_handler rank_trace_handler CallFilter "
     "ProfilerActivity supported_activities",
     "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
     "report_memory_usage report_out_of_memory",
@@ -32,6 +32,7 @@ MODULES = {
     "analysis": "Analysis",
     "flight_recorder": "Flight recorder",
     "trace_writers": "Trace writers",
+    "ranks": "Many ranks",
     "metal": "Metal",
     "devices": "Device plug-ins",
 }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import itt as itt
     from fastprof import metal as metal
     from fastprof import profiler_legacy as profiler_legacy
+    from fastprof import ranks as ranks
     from fastprof import table as table
     from fastprof import trace_writers as trace_writers
     from fastprof.analysis.flops import FlopEstimate as FlopEstimate
@@ -79,6 +80,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.profiler.step_schedule import ProfilerAction as ProfilerAction
     from fastprof.profiler.step_schedule import schedule as schedule
     from fastprof.profiler.step_tracker import KinetoStepTracker as KinetoStepTracker
+    from fastprof.ranks.handler import rank_trace_handler as rank_trace_handler
     from fastprof.record.activities import ProfilerActivity as ProfilerActivity
     from fastprof.record.activities import kineto_available as kineto_available
     from fastprof.record.availability import supported_activities as supported_activities
@@ -117,6 +119,7 @@ _SHOWN: dict[str, str] = {
     "ProfilerActivity": "fastprof.record.activities",
     "supported_activities": "fastprof.record.availability",
     "tensorboard_trace_handler": "fastprof.profiler",
+    "rank_trace_handler": "fastprof.ranks.handler",
     "CallFilter": "fastprof.record.python_calls",
     "record_function": "fastprof.record.ranges",
     "mark": "fastprof.record.ranges",
@@ -147,6 +150,7 @@ _SHOWN: dict[str, str] = {
     "errors": "",
     "flight_recorder": "",
     "metal": "",
+    "ranks": "",
     "table": "",
     "trace_writers": "",
 }

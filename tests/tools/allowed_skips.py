@@ -35,7 +35,7 @@ ALLOWED = (
     Allowed(
         "core",
         _INTEGRATION,
-        r".*(torch|jax|lightning|transformers|accelerate|trio|IPython|nbclient|matplotlib)",
+        r".*(torch|jax|lightning|transformers|accelerate|trio|IPython|nbclient|matplotlib|pyarrow)",
         "needs a package that fastprof does not depend on; the stage integrations runs it",
     ),
     Allowed(

@@ -122,6 +122,7 @@ PYTHON = {
         "compat",
     },
     "flight_recorder": {"base", "model", "adapters", "record", "profiler"},
+    "ranks": {"base", "model", "analysis", "exporters", "importers", "profiler"},
     "integrations": {"record", "profiler"},
     "cli": {
         *(
@@ -136,6 +137,7 @@ PYTHON = {
             "record",
         ),
         "flight_recorder",
+        "ranks",
     },
 }
 # Modules of the root -> folders that they may import; None: all. Any other module belongs into a folder.

@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 # Modules of the subcommands, in the order of the help text.
 COMMANDS = (
-    *("run", "report", "explain", "recover", "diff", "convert", "merge"),
+    *("run", "report", "explain", "recover", "diff", "convert", "merge", "ranks"),
     *("ps", "dump", "profile", "config", "doctor"),
 )
 USAGE_ERROR = 2
@@ -36,6 +36,7 @@ examples:
   fastprof convert a.json a.fastprof      convert a trace to another format
   fastprof merge r0.json r1.json -o all.json
                                           put the traces of several processes on one timeline
+  fastprof ranks FOLDER                   say which rank of a job is slow, and where its time went
   fastprof ps                             list running programs that have a flight recorder
   fastprof dump 4711                      write the last seconds of one, also if it hangs or was killed
   fastprof profile 4711 --seconds 5       profile it from now on

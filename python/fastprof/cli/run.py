@@ -53,6 +53,7 @@ examples:
   fastprof run --follow train.py --workers 4
   fastprof run --backing-file /dev/shm/records train.py ; fastprof recover /dev/shm/records   # if killed
   fastprof run --nvtx train.py
+  torchrun --nproc-per-node 8 --no-python fastprof run --ranks ranks train.py ; fastprof ranks ranks
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
 {format_help()}"""
@@ -101,6 +102,12 @@ def add_parser(commands: Subparsers) -> None:
         "--itt", action="store_true", help="the same for tasks reported through ITT"
     )
     recording.add_argument(
+        "--ranks",
+        metavar="FOLDER",
+        help="write what this rank of a job did to a folder that all ranks share, instead of a trace, and print no"
+        " table: see fastprof ranks",
+    )
+    recording.add_argument(
         "--flight-recorder",
         nargs="?",
         const="1",
@@ -125,6 +132,13 @@ def run(options: argparse.Namespace) -> int:
 
         return run_under_recorder(call, options.flight_recorder or "1")
     start_folder = os.getcwd()
+    write_rank = None
+    if options.ranks is not None:
+        from fastprof.ranks.handler import rank_trace_handler
+
+        write_rank = rank_trace_handler(options.ranks)
+        options.no_trace = options.no_trace or options.output is None
+        options.no_table = True
     outputs = _outputs(options, call)
     if not options.no_table:
         check_table_options(options)
@@ -141,7 +155,7 @@ def run(options: argparse.Namespace) -> int:
         profiler,
         call,
         "writing the trace",
-        lambda raised: _report(profiler, options, outputs, start_folder, raised),
+        lambda raised: _report(profiler, options, outputs, start_folder, raised, write_rank),
         file,
     )
 
@@ -177,8 +191,12 @@ def _report(
     outputs: list[tuple[str, str]],
     start_folder: str,
     raised: BaseException | None,
+    write_rank: Any = None,
 ) -> int:
-    """Write the files and print the table; return 1 if something could not be written."""
+    """Write the files and print the table; return 1 if something could not be written.
+
+    write_rank: handler that writes this rank's shard, with --ranks.
+    """
     has_calls = _has_calls(profiler)
     only_the_run = _only_the_run(profiler)
     exited = isinstance(raised, SystemExit)
@@ -188,6 +206,12 @@ def _report(
         return 0
     nothing = only_the_run and not has_calls and not _has_samples(profiler)
     failed = 0
+    if write_rank is not None:
+        try:
+            write_rank(profiler)
+        except errors.Error as error:
+            print_message(f"fastprof: error: {error}")
+            failed = 1
     wrote: list[str] = []
     pages: list[str] = []
     if not (nothing and (exited or (options.output is None and not _wants_html(options)))):

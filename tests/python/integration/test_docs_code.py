@@ -23,6 +23,7 @@ from fastprof import _paths
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {
+    "many_ranks.md": "pyarrow",
     "memory.md": "torch",
     "notebook.md": "matplotlib",
     "nvtx.md": "nvtx",

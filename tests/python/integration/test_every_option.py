@@ -61,6 +61,7 @@ VALUES = {
     "PERCENT": "1000",
     "ID": "0",
     "DIR": ".",
+    "FOLDER": "ranks.made",
     "TIME": "cpu_time_total",
     "NAME": "page-faults",
     "FILE": "file.out",

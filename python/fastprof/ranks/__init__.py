@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof.ranks: the processes of one training job, read together."""
+
+from __future__ import annotations
+
+from fastprof.ranks.handler import write_rank as write
+from fastprof.ranks.job import Job
+from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
+from fastprof.ranks.matching import Matched
+from fastprof.ranks.shard import COLUMNS
+from fastprof.ranks.stragglers import Straggler
+
+__all__ = ["COLUMNS", "Job", "Matched", "Straggler", "open", "write"]

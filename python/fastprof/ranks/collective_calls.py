@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collective_calls: the collectives of a rank, with the group and sequence number by which ranks are matched.
+
+Work of NCCL and RCCL on devices has both in its arguments ("Process Group Name", "Seq"), as torch.profiler and fastprof
+record them. gloo's work on the host has neither: its number is its place in the order of issue within a step,
+which is the same on all ranks of a group, and it is matched only if the rank is in one group.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.formatting import counted
+from fastprof.model.table import EventKind, EventTable
+from fastprof.ranks.step_rows import step_rows
+
+__all__ = ["UNMATCHED", "CollectiveCalls", "collective_calls", "is_host_collective"]
+
+Array: TypeAlias = NDArray[Any]
+UNMATCHED = -1  # sequence number of a collective whose group or number is unknown
+_STEP_SHIFT = 20  # a number made of step and place in it: step << 20 | place
+_HOST = re.compile(r"^(gloo|ucc|mpi|xccl|hccl):(\w+)$")
+_KERNEL = re.compile(r"(nccl|rccl|hccl)", re.I)
+_KINDS = (
+    ("all_reduce", "allreduce"),
+    ("all_gather", "allgather"),
+    ("reduce_scatter", "reducescatter"),
+    ("all_to_all", "alltoall"),
+    ("broadcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("reduce", "reduce"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
+    ("send", "send"),
+    ("recv", "recv"),
+)
+# Bytes of an element, by torch's name of the type in "dtype".
+_ITEM_BYTES = {
+    **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e5m2", "Float8_e4m3fn"), 1),
+    **dict.fromkeys(("Half", "BFloat16", "Short"), 2),
+    **dict.fromkeys(("Float", "Int"), 4),
+    **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
+    "ComplexDouble": 16,
+}
+
+
+@dataclass
+class CollectiveCalls:
+    """Collectives of a table, by start. rows: table rows. sequence: UNMATCHED if unknown. size_bytes: -1: unknown.
+
+    missing: why some of them cannot be matched, by name.
+    """
+
+    rows: Array
+    kind: list[str]
+    group: list[str]
+    sequence: Array
+    size_bytes: Array
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def is_host_collective(name: str) -> bool:
+    """Return whether a range of the host is a collective: "gloo:all_reduce"."""
+    return _HOST.match(name) is not None
+
+
+def collective_calls(table: EventTable, groups: Sequence[dict[str, Any]] = ()) -> CollectiveCalls:
+    """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
+
+    groups: process groups of the rank, {"name", "ranks"}. Any thread.
+    """
+    names, categories = table.sites.names, table.sites.field("category")
+    pairs = list(zip(names, categories, strict=True))
+    on_device = np.array([c == "kernel" and bool(_KERNEL.search(n)) for n, c in pairs], np.bool_)
+    on_host = np.array([is_host_collective(n) for n in names], np.bool_)
+    site = table.column("site")
+    rows = np.flatnonzero(on_device[site]) if len(pairs) else np.zeros(0, np.int64)
+    if len(rows):
+        return _of_device(table, rows[np.argsort(table.start_ns[rows], kind="stable")])
+    rows = np.flatnonzero(on_host[site]) if len(pairs) else np.zeros(0, np.int64)
+    if table.has("kind"):
+        rows = rows[table.column("kind")[rows] <= EventKind.ASYNC_RANGE]
+    return _of_host(table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups)
+
+
+def _of_host(table: EventTable, rows: Array, groups: Sequence[dict[str, Any]]) -> CollectiveCalls:
+    matches = [_HOST.match(table.name(row)) for row in rows.tolist()]
+    kinds = [_kind(match[2]) if match is not None else "" for match in matches]
+    sequence: Array = np.full(len(rows), UNMATCHED, np.int64)
+    missing = {}
+    if len(groups) > 1:
+        missing["collective_groups"] = (
+            f"{counted(len(rows), 'collective')} of the host do not say to which of {len(groups)} process groups "
+            "they belong, so they are not matched over ranks. Record devices with NCCL, or use one group."
+        )
+    else:
+        steps, _ = step_rows(table)
+        begin = np.array([each[1] for each in steps], np.int64)
+        at = np.searchsorted(begin, table.start_ns[rows], side="right") - 1
+        first = np.searchsorted(at, at)  # of the same step
+        number = np.array([each[0] for each in steps], np.int64)
+        inside = at >= 0
+        sequence = np.where(
+            inside,
+            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(rows)) - first,
+            UNMATCHED,
+        )
+    name = str(groups[0]["name"]) if len(groups) == 1 else ""
+    return CollectiveCalls(
+        rows, kinds, [name] * len(rows), sequence, np.full(len(rows), -1, np.int64), missing
+    )
+
+
+def _of_device(table: EventTable, rows: Array) -> CollectiveCalls:
+    column = table.coded.get("metadata_json")
+    parsed: dict[int, dict[str, Any]] = {}
+    kinds, groups = [], []
+    sequence = np.full(len(rows), UNMATCHED, np.int64)
+    size_bytes = np.full(len(rows), -1, np.int64)
+    for place, row in enumerate(rows.tolist()):
+        code = -1 if column is None else int(column.codes[row])
+        if code >= 0 and code not in parsed and column is not None:
+            parsed[code] = _arguments(column.values[code])
+        found = parsed.get(code, {})
+        kinds.append(_kind(str(found.get("Collective name") or table.name(row))))
+        name, members = found.get("Process Group Name"), found.get("Process Group Ranks")
+        groups.append(f"{_text(name)} {_text(members)}".strip() if name is not None else "")
+        number = _number(found.get("Seq"))
+        if number is not None and name is not None:
+            sequence[place] = number
+        elements, item = (
+            _number(found.get("In msg nelems")),
+            _ITEM_BYTES.get(_text(found.get("dtype"))),
+        )
+        if elements is not None and item is not None:
+            size_bytes[place] = elements * item
+    unmatched = int((sequence == UNMATCHED).sum())
+    missing = {}
+    if unmatched:
+        missing["collective_groups"] = (
+            f"{unmatched} of {counted(len(rows), 'collective')} have no group or sequence number, so they are not "
+            "matched over ranks. Record with PyTorch 2.5 or newer, which writes Seq."
+        )
+    return CollectiveCalls(rows, kinds, groups, sequence, size_bytes, missing)
+
+
+def _arguments(text: Any) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip('"')
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip('"').isdecimal():
+        return int(value.strip('"'))
+    return value if type(value) is int and value >= 0 else None
+
+
+@lru_cache(1024)
+def _kind(name: str) -> str:
+    """Return the kind of collective that a name says: "ncclDevKernel_AllReduce_Sum_f32" is "all_reduce"."""
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    return next((kind for kind, word in _KINDS if word in plain), name)

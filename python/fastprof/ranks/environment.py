@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RankFacts: which rank of a job this process is, from torch.distributed or the environment of its launcher."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from fastprof.profiler.metadata import distributed_info
+
+__all__ = ["RankFacts", "rank_facts"]
+
+
+class RankFacts(NamedTuple):
+    """A process's place in its job.
+
+    rank: from 0; 0 if nothing says it. world_size: number of ranks; 1 if nothing says it. local_rank: number
+    within its host; -1: unknown. groups: process groups, {"name", "ranks"} each. found_by: what said so.
+    """
+
+    rank: int
+    world_size: int
+    local_rank: int
+    groups: list[dict[str, Any]]
+    found_by: str
+
+
+# Launcher -> its variables for rank, world size and local rank. The first whose rank and size are set is taken: a
+# launcher inside of another one (torchrun under srun) is the one that numbered the ranks of the program.
+_LAUNCHERS: tuple[tuple[str, str, str, str], ...] = (
+    ("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
+    ("PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+    ("PMIx", "PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"),
+)
+
+
+def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
+    """Return the place of this process in its job; nothing is imported and no other process is contacted.
+
+    torch.distributed if it is loaded and initialised, then Ray Train's worker, then the variables of torchrun
+    (also set by accelerate and Lightning), Open MPI, MVAPICH, PMI (MPICH, Intel MPI), srun and PMIx. environment:
+    default os.environ. Any thread.
+    """
+    known = os.environ if environment is None else environment
+    from_variables = _of_variables(known)
+    described = distributed_info()
+    if described is not None:
+        local = from_variables.local_rank if from_variables is not None else -1
+        return RankFacts(
+            described["rank"],
+            described["world_size"],
+            local,
+            _groups(described),
+            "torch.distributed",
+        )
+    return _of_ray() or from_variables or RankFacts(0, 1, -1, [], "nothing")
+
+
+def _of_variables(known: Mapping[str, str]) -> RankFacts | None:
+    for launcher, *names in _LAUNCHERS:
+        rank, size, local = (_number(known.get(name)) for name in names)
+        if rank is not None and size is not None and rank < size:
+            return RankFacts(rank, size, -1 if local is None else local, [], launcher)
+    return None
+
+
+def _of_ray() -> RankFacts | None:
+    """Return the rank of a worker of Ray Train, whose processes have no variables before torch is set up."""
+    train = sys.modules.get("ray.train")
+    with suppress(Exception):  # not inside of a worker
+        context = train.get_context() if train is not None else None
+        if context is not None and context.get_world_size() is not None:
+            return RankFacts(
+                int(context.get_world_rank()),
+                int(context.get_world_size()),
+                int(context.get_local_rank()),
+                [],
+                "Ray Train",
+            )
+    return None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _groups(described: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for each in described.get("pg_config") or ():
+        if isinstance(each, dict) and isinstance(each.get("ranks"), list):
+            found.append({"name": str(each.get("pg_name", "")), "ranks": each["ranks"]})
+    return found

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""find_shards: the shards in a folder, and what is wrong with it: ranks that are missing, short or damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.base.formatting import counted
+from fastprof.ranks.shard import FORMAT
+
+__all__ = ["Shard", "Shards", "find_shards", "number_list"]
+
+_READ_BYTES = 64 << 20  # limit of a manifest
+
+
+@dataclass
+class Shard:
+    """A readable shard: path of its Parquet file, and its manifest."""
+
+    path: str
+    manifest: dict[str, Any]
+
+    @property
+    def rank(self) -> int:
+        """The rank that wrote it."""
+        return int(self.manifest["rank"])
+
+    @property
+    def steps(self) -> list[list[int]]:
+        """Number, start_ns and end_ns of each step."""
+        found: list[list[int]] = self.manifest["steps"]
+        return found
+
+
+@dataclass
+class Shards:
+    """Shards of a job by rank and part. world_size: number of its ranks. problems: a sentence for each."""
+
+    found: list[Shard]
+    world_size: int
+    problems: list[str] = field(default_factory=list)
+
+
+def find_shards(folder: str) -> Shards:
+    """Return the shards of a folder. Raises errors.IoError if it cannot be read. Any thread."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise errors.IoError(
+            error.errno, f"cannot read the folder {folder}: {error.strerror}. Name the folder of a job's ranks."
+        ) from error  # fmt: skip
+    found: list[Shard] = []
+    problems: list[str] = []
+    described = set()
+    for name in names:
+        if not (name.startswith("rank-") and name.endswith(".json")):
+            continue
+        try:
+            manifest = _manifest(os.path.join(folder, name))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problems.append(f"{name}: a damaged manifest ({error}): left out")
+            described.add(f"{name.removesuffix('.json')}.parquet")
+            continue
+        if manifest is None:
+            continue
+        described.add(manifest["shard"])
+        path = os.path.join(folder, os.path.basename(manifest["shard"]))
+        if os.path.isfile(path):
+            found.append(Shard(path, manifest))
+        else:
+            problems.append(f"rank {manifest['rank']}: {manifest['shard']} is missing: left out")
+    for name in names:
+        if name.startswith("rank-") and name.endswith(".parquet") and name not in described:
+            problems.append(
+                f"{name}: without a manifest, so that rank ended while it wrote: left out"
+            )
+    found.sort(key=lambda each: (each.rank, each.manifest["t0_ns"]))
+    sizes = Counter(each.manifest["world_size"] for each in found)
+    world_size = max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
+    others = [each for each in found if each.manifest["world_size"] != world_size]
+    for each in others:
+        problems.append(
+            f"rank {each.rank}: of a job of {each.manifest['world_size']} ranks, not {world_size}: left out"
+        )
+    found = [each for each in found if each.manifest["world_size"] == world_size]
+    return Shards(found, world_size, problems)
+
+
+def _manifest(path: str) -> dict[str, Any] | None:
+    """Return the manifest in a file; None for JSON of another kind. Raises ValueError, KeyError, TypeError."""
+    with open(path, encoding="utf-8") as file:
+        head = file.read(200)
+        if '"format": "fastprof rank' not in head:
+            return None
+        manifest = json.loads(head + file.read(_READ_BYTES))
+    if manifest["format"] != FORMAT:
+        raise ValueError(f"unknown format {manifest['format']!r}: needs a newer fastprof")
+    if not (isinstance(manifest["shard"], str) and int(manifest["rank"]) >= 0):
+        raise ValueError("no rank")
+    manifest["steps"] = [[int(value) for value in step] for step in manifest["steps"]]
+    manifest["world_size"], manifest["t0_ns"] = int(manifest["world_size"]), int(manifest["t0_ns"])
+    return manifest  # type: ignore[no-any-return]
+
+
+def number_list(numbers: list[int], limit: int = 8) -> str:
+    """Return numbers as text, runs joined: "3, 7-9", and how many more there are beyond `limit` runs."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    more = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {counted(more, 'more run')}" if more > 0 else "")

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job: the ranks of one run, read from their folder, and the answers over all of them."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+from fastprof.base.cached_property import cached_property
+from fastprof.base.formatting import counted
+from fastprof.exporters.tabular import optional_package
+from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
+from fastprof.ranks.folder import Shard, find_shards, number_list
+from fastprof.ranks.matching import Matched, match_collectives
+from fastprof.ranks.rank_events import read_events
+from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
+from fastprof.ranks.stragglers import Straggler, find_stragglers
+
+__all__ = ["Job", "open_job"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def open_job(folder: str | os.PathLike[str], *, strict: bool = False) -> Job:
+    """Read the ranks of a job from the folder that they wrote (rank_trace_handler, `fastprof run --ranks`).
+
+    strict: raise errors.FormatError if a rank is missing, short or damaged; otherwise it is left out and named in
+    `problems`. Raises errors.IoError if the folder cannot be read, errors.FormatError if no rank is in it, and
+    errors.UnavailableError without pyarrow. Any thread.
+
+        job = fastprof.ranks.open("ranks")
+        for each in job.stragglers:
+            print(each.rank, each.cost_ns)
+    """
+    return Job(os.fsdecode(folder), strict)
+
+
+class Job:
+    """The ranks of one run. Read only; any thread may read once the first answer has been read.
+
+    folder: where they lie. world_size: number of ranks of the job. problems: a sentence for each rank that is missing,
+    short or damaged, and for each collective that does not match.
+    """
+
+    def __init__(self, folder: str, strict: bool = False) -> None:
+        optional_package("pyarrow.parquet", "ranks")
+        self.folder = folder
+        shards = find_shards(folder)
+        self._shards = shards.found
+        self.world_size = shards.world_size
+        self.problems: list[str] = list(shards.problems)
+        if not self._shards:
+            what = "; ".join(self.problems) or "it has no rank-*.json"
+            raise errors.FormatError(
+                f"{folder}: no rank can be read: {what}. Record with fastprof.rank_trace_handler({folder!r})."
+            )
+        self._read()
+        self.problems += self._missing_ranks()
+        self.problems += self._matching_problems()
+        if strict and self.problems:
+            raise errors.FormatError(
+                f"{folder}: " + "; ".join(self.problems) + ". Read it without strict."
+            )
+
+    def _read(self) -> None:
+        summaries: list[tuple[Shard, RankSummary]] = []
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+            for shard, result in zip(self._shards, pool.map(_summary, self._shards), strict=True):
+                if isinstance(result, RankSummary):
+                    summaries.append((shard, result))
+                else:
+                    self.problems.append(f"rank {shard.rank}: {result}: left out")
+        self._summaries = summaries
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """Numbers of the ranks that were read, ascending."""
+        return sorted({shard.rank for shard, _ in self._summaries})
+
+    @property
+    def manifests(self) -> list[dict[str, Any]]:
+        """The manifests of the shards that were read: host, pid, versions, clock, what was dropped or not recorded."""
+        return [dict(shard.manifest) for shard, _ in self._summaries]
+
+    @property
+    def shard_paths(self) -> list[str]:
+        """Paths of the Parquet files that were read, for any engine that reads Parquet."""
+        return [shard.path for shard, _ in self._summaries]
+
+    # ---- answers -------------------------------------------------------------------------------
+
+    @cached_property
+    def steps(self) -> Array:
+        """Numbers of the steps that any rank has, ascending, int64."""
+        found: Array = np.unique(np.concatenate([each.step for _, each in self._summaries]))
+        return found
+
+    def parts(self, name: str) -> Array:
+        """Return a part of PARTS by (rank, step) in the order of `ranks` and `steps`, int64 ns; -1: no such step.
+
+        name: duration_ns, compute_ns, communication_ns, exposed_ns, copies_ns, exposed_copies_ns or idle_ns.
+        Raises errors.ValueError for another name.
+        """
+        if name not in PARTS:
+            raise errors.ValueError(f"unknown part {name!r}. Use one of {', '.join(PARTS)}.")
+        return self._by_step(lambda _, each: each.parts[name], ())
+
+    def _by_step(self, value: Any, shape: tuple[int, ...]) -> Array:
+        found = np.full((len(self.ranks), len(self.steps), *shape), -1, np.int64)
+        for shard, each in self._summaries:
+            found[self.ranks.index(shard.rank), np.searchsorted(self.steps, each.step)] = value(
+                shard, each
+            )
+        return found
+
+    @cached_property
+    def collectives(self) -> Matched:
+        """The collectives of all ranks, matched by (group, sequence)."""
+        return match_collectives([(s.rank, each.collectives) for s, each in self._summaries])
+
+    @cached_property
+    def waiting_ns(self) -> Array:
+        """Time by (rank, step) for which a rank waited in collectives for the last to come, int64 ns; -1: no step."""
+        return self._by_step(self._waiting_ns, ())
+
+    def _waiting_ns(self, shard: Shard, each: RankSummary) -> Array:
+        matched = self.collectives
+        rows = np.flatnonzero(matched.rank == shard.rank)
+        at = np.searchsorted(each.start, matched.start[rows], side="right") - 1
+        inside = (at >= 0) & (matched.start[rows] < each.end[at.clip(min=0)])
+        found = np.zeros(len(each.step), np.int64)
+        np.add.at(found, at[inside], matched.wait_ns[rows[inside]])
+        return found
+
+    @cached_property
+    def own_ns(self) -> Array:
+        """Time by (rank, step) that a rank spent itself: the step without waiting in collectives; -1: no step."""
+        duration = self.parts("duration_ns")
+        return np.where(duration < 0, -1, np.maximum(duration - self.waiting_ns, 0))
+
+    @cached_property
+    def stragglers(self) -> list[Straggler]:
+        """The slow ranks, the most costly first."""
+        return find_stragglers(np.array(self.ranks, np.int64), self.own_ns)
+
+    def why(self, rank: int) -> list[tuple[str, int]]:
+        """Return what a rank does longer than the median rank, as (what, ns a step), most first.
+
+        Compares idle time and the names of computation. Raises errors.ValueError for a rank that was not read.
+        """
+        if rank not in self.ranks:
+            raise errors.ValueError(
+                f"rank {rank} was not read. Use one of {number_list(self.ranks)}."
+            )
+        place = self.ranks.index(rank)
+        names: dict[str, list[float]] = {}
+        for shard, each in self._summaries:
+            at, steps = self.ranks.index(shard.rank), max(len(each.step), 1)
+            for name, ns in each.busy.items():
+                names.setdefault(name, [0.0] * len(self.ranks))[at] += ns / steps
+        idle = self.parts("idle_ns")
+        names["idle"] = [float(row[row >= 0].mean()) if (row >= 0).any() else 0.0 for row in idle]
+        gained = {name: values[place] - float(np.median(values)) for name, values in names.items()}
+        return sorted(
+            ((name, int(ns)) for name, ns in gained.items() if ns > 0), key=lambda each: -each[1]
+        )
+
+    @cached_property
+    def exposed(self) -> ExposedStages:
+        """Exposed time by stage and step of `complete_steps`, and the rank charged.
+
+        Stages are STAGES without what a rank waited in their collectives, and then all of that as "waiting".
+        """
+        stages = self._by_step(self._stage_ns, (len(STAGES) + 1,))
+        return exposed_stages(stages[:, self._complete])
+
+    def _stage_ns(self, shard: Shard, each: RankSummary) -> Array:
+        matched = self.collectives
+        rows = np.flatnonzero(matched.rank == shard.rank)
+        edges = each.stage_edges
+        width = edges.shape[1]
+        at = np.searchsorted(edges.ravel(), matched.start[rows], side="right") - 1
+        inside = (at >= 0) & (at % width < width - 1)  # not between two steps
+        waiting = np.zeros((len(edges), width), np.int64)
+        np.add.at(waiting.reshape(-1), at[inside], matched.wait_ns[rows[inside]])
+        own = np.diff(edges, axis=1)
+        taken = np.minimum(waiting[:, :-1], own)  # a collective may go on in the next stage
+        return np.concatenate([own - taken, taken.sum(axis=1, keepdims=True)], axis=1)
+
+    @cached_property
+    def _complete(self) -> Array:
+        return np.flatnonzero((self.parts("duration_ns") >= 0).all(axis=0))
+
+    @property
+    def complete_steps(self) -> Array:
+        """Numbers of the steps that all ranks have, int64."""
+        return self.steps[self._complete]
+
+    # ---- rows ----------------------------------------------------------------------------------
+
+    def arrow_dataset(self) -> Any:
+        """Return the events of all ranks as a pyarrow.dataset.Dataset: Polars and pandas scan it without loading it."""
+        return optional_package("pyarrow.dataset", "ranks").dataset(
+            self.shard_paths, format="parquet"
+        )
+
+    def relation(self, connection: Any = None) -> Any:
+        """Return the events of all ranks as a DuckDB relation with the columns of a shard.
+
+        connection: of DuckDB; default: its default one. Raises errors.UnavailableError without duckdb.
+
+            job.relation().aggregate("rank, name, sum(duration_ns) AS ns").order("ns DESC").df()
+        """
+        duckdb = optional_package("duckdb", "ranks")
+        return (connection or duckdb).from_arrow(self.arrow_dataset())
+
+    # ---- what is wrong -------------------------------------------------------------------------
+
+    def _missing_ranks(self) -> list[str]:
+        found = []
+        absent = sorted(set(range(self.world_size)) - set(self.ranks))
+        if absent:
+            word = "rank" if len(absent) == 1 else "ranks"
+            found.append(f"{word} {number_list(absent)} of {self.world_size} not in the folder")
+        counts = dict.fromkeys(self.ranks, 0)
+        for shard, each in self._summaries:
+            counts[shard.rank] += len(each.step)
+        most = max(counts.values(), default=0)
+        short = [rank for rank, count in counts.items() if count < most]
+        for rank in short[:8]:
+            found.append(f"rank {rank} is short: {counted(counts[rank], 'step')} of {most}")
+        if len(short) > 8:
+            found.append(f"{counted(len(short) - 8, 'more rank')} are short")
+        lost = {s.rank: sum(s.manifest.get("dropped", {}).values()) for s, _ in self._summaries}
+        found += [f"rank {r} dropped {counted(n, 'event')}" for r, n in lost.items() if n]
+        return found
+
+    def _matching_problems(self) -> list[str]:
+        members: dict[str, list[int]] = {}
+        for shard, _ in self._summaries:
+            for group in shard.manifest.get("groups", ()):
+                members[str(group["name"])] = [int(rank) for rank in group["ranks"]]
+        found = self.collectives.problems(self.ranks, members)
+        if self.collectives.unmatched:
+            why = next(
+                (
+                    m
+                    for s, _ in self._summaries
+                    if (m := s.manifest["missing"].get("collective_groups"))
+                ),
+                "",
+            )
+            found.append(f"{counted(self.collectives.unmatched, 'collective')} not matched: {why}")
+        return found
+
+
+def _summary(shard: Shard) -> RankSummary | str:
+    try:
+        events = read_events(shard.path)
+    except errors.FormatError as error:
+        return str(error)
+    return summarise(events, shard.steps)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank's shard: its events as one Parquet file, and a JSON manifest that says where they come from.
+
+Columns: COLUMNS. Integers are stored by byte stream split and zstd, so that an event takes 5 to 8 bytes. The
+manifest is written last: a shard without one is of a rank that did not finish writing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof._version import __version__
+from fastprof.exporters.atomic_file import atomic_binary, atomic_text
+from fastprof.exporters.tabular import optional_package
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
+from fastprof.ranks.collective_calls import collective_calls
+from fastprof.ranks.environment import RankFacts
+from fastprof.ranks.step_rows import step_rows
+
+__all__ = ["COLUMNS", "FORMAT", "clock_pair", "shard_stem", "write_shard"]
+
+Array: TypeAlias = NDArray[Any]
+FORMAT = "fastprof rank 1"
+# Name -> meaning. The last four are null for all events but collectives.
+COLUMNS = {
+    "rank": "number of the rank",
+    "start_ns": "begin, Unix ns of the rank's clock",
+    "duration_ns": "duration in ns",
+    "name": "name of the event",
+    "category": "category, as in Kineto's traces: cpu_op, kernel, gpu_memcpy, user_annotation, ...",
+    "thread": "number of the thread or stream within the rank",
+    "parent": "row of the enclosing event in the shard, -1 for none",
+    "correlation": "links device work with the host event that launched it, 0 for none",
+    "collective": "kind of collective, such as all_reduce",
+    "group": "process group of a collective",
+    "sequence": "number of a collective within its group",
+    "size_bytes": "bytes that a rank contributes to a collective, -1: unknown",
+}
+
+
+def clock_pair() -> dict[str, int]:
+    """Return CLOCK_REALTIME and CLOCK_MONOTONIC at one time, in ns, and the bound of the pair's error (width_ns).
+
+    The narrowest of five readings. Any thread.
+    """
+    best: dict[str, int] = {}
+    for _ in range(5):
+        before = time.monotonic_ns()
+        wall = time.time_ns()
+        after = time.monotonic_ns()
+        if not best or after - before < best["width_ns"]:
+            best = {
+                "realtime_ns": wall,
+                "monotonic_ns": (before + after) // 2,
+                "width_ns": after - before,
+            }
+    return best
+
+
+def shard_stem(rank: int, part: int = 0) -> str:
+    """Return the name of a rank's files without suffix. part: number of the recording within the process."""
+    return f"rank-{rank:05}" + (f".{part + 1}" if part else "")
+
+
+def write_shard(
+    table: EventTable,
+    folder: str,
+    facts: RankFacts,
+    *,
+    part: int = 0,
+    clock: Mapping[str, Any] | None = None,
+    missing: Mapping[str, str] | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> str:
+    """Write the Parquet file and the manifest of a rank into a folder; return the path of the manifest.
+
+    clock: pairs of clock_pair() by "start" and "end". missing: what was not recorded, by name. details: further
+    members of the manifest. Both files appear complete or not at all. Raises errors.UnavailableError without
+    pyarrow and errors.IoError if a file cannot be written.
+    """
+    arrow = optional_package("pyarrow", "ranks")
+    parquet = optional_package("pyarrow.parquet", "ranks")
+    calls = collective_calls(table, facts.groups)
+    columns = _columns(arrow, table, facts.rank, calls)
+    stem = os.path.join(folder, shard_stem(facts.rank, part))
+    # Integers by byte stream split came with pyarrow 17.
+    split = int(arrow.__version__.split(".")[0]) >= 17
+    encoding = "BYTE_STREAM_SPLIT" if split else "DELTA_BINARY_PACKED"
+    texts = [name for name, column in columns.items() if arrow.types.is_dictionary(column.type)]
+    with atomic_binary(f"{stem}.parquet") as file:
+        parquet.write_table(
+            arrow.table(columns),
+            file,
+            compression="zstd",
+            use_dictionary=texts,
+            column_encoding={name: encoding for name in columns if name not in texts},
+            row_group_size=1 << 20,
+        )
+    steps, origin = step_rows(table)
+    manifest = {
+        "format": FORMAT,
+        "shard": os.path.basename(f"{stem}.parquet"),
+        **facts._asdict(),
+        "host": platform.node(),
+        "pid": table.pid or os.getpid(),
+        "versions": _versions(),
+        "events": len(table),
+        "t0_ns": table.t0_ns,
+        "t1_ns": table.t1_ns,
+        "clock_error_ns": table.clock_error_ns,
+        "clock": dict(clock or {}),
+        "dropped": dict(table.dropped),
+        "missing": {**(missing or {}), **calls.missing},
+        "steps": steps,
+        "steps_are": origin,
+        **(details or {}),
+    }
+    with atomic_text(f"{stem}.json") as text:
+        json.dump(manifest, text)
+    return f"{stem}.json"
+
+
+def _versions() -> dict[str, str]:
+    found = {"fastprof": __version__, "python": platform.python_version()}
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        found["torch"] = str(getattr(torch, "__version__", ""))
+    return found
+
+
+def _columns(arrow: Any, table: EventTable, rank: int, calls: Any) -> dict[str, Any]:
+    size = len(table)
+    site = table.column("site").astype(np.int32)
+    of_name = table.sites.name_codes
+    categories, of_category = _coded(list(map(str, table.sites.field("category"))))
+    columns: dict[str, Any] = {
+        "rank": arrow.array(np.full(size, rank, np.int32)),
+        "start_ns": arrow.array(table.start_ns),
+        "duration_ns": arrow.array(table.end_ns - table.start_ns),
+        "name": _dictionary(arrow, of_name[site], list(table.names)),
+        "category": _dictionary(arrow, of_category[site], categories),
+        "thread": arrow.array(table.column("track").astype(np.int32)),
+        "parent": arrow.array(EventTree.of(table).parent_rows().astype(np.int32)),
+        "correlation": arrow.array(_correlation(table)),
+    }
+    for name, texts in (("collective", calls.kind), ("group", calls.group)):
+        values, codes = _coded(texts)
+        wide = np.full(size, -1, np.int32)
+        wide[calls.rows] = codes
+        columns[name] = _dictionary(arrow, wide, values)
+    for name, numbers in (("sequence", calls.sequence), ("size_bytes", calls.size_bytes)):
+        full = np.zeros(size, np.int64)
+        full[calls.rows] = numbers
+        absent = np.ones(size, np.bool_)
+        absent[calls.rows] = False
+        columns[name] = arrow.array(full, mask=absent)
+    return columns
+
+
+def _correlation(table: EventTable) -> Array:
+    """Return the id by which device work and the event that launched it are linked; 0 without such a link."""
+    if not table.has("linked_correlation_id"):
+        return np.zeros(len(table), np.int64)
+    linked = table.column("linked_correlation_id")
+    launching = table.column("external_id")
+    used = np.isin(launching, linked[linked > 0])
+    found: Array = np.where(linked > 0, linked, np.where(used, launching, 0))
+    return found
+
+
+def _coded(texts: list[str]) -> tuple[list[str], Array]:
+    index: dict[str, int] = {}
+    codes = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int32)
+    return list(index), codes
+
+
+def _dictionary(arrow: Any, codes: Array, values: list[str]) -> Any:
+    indices = arrow.array(codes.astype(np.int32), mask=codes < 0)
+    clean = [value.encode("utf-8", "backslashreplace").decode() for value in values]
+    return arrow.DictionaryArray.from_arrays(indices, arrow.array(clean, arrow.string()))

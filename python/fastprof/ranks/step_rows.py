@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""step_rows: the steps of a rank's recording, by number."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from fastprof.model.table import EventTable
+
+__all__ = ["step_rows"]
+
+_STEP = re.compile(r"^ProfilerStep#(\d+)$")
+
+
+def step_rows(table: EventTable) -> tuple[list[tuple[int, int, int]], str]:
+    """Return (number, start_ns, end_ns) of each step by start, and where they come from.
+
+    Steps are rows "ProfilerStep#N" of the host, which profile.step() records; without any, the recording is step 0.
+    """
+    numbers = {
+        code: int(match[1])
+        for code, name in enumerate(table.names)
+        if (match := _STEP.match(name)) is not None
+    }
+    by_site = np.array([c == "user_annotation" for c in table.sites.field("category")], np.bool_)
+    if numbers and len(table):
+        rows = np.flatnonzero(np.isin(table.name_id, list(numbers)) & by_site[table.column("site")])
+        rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+        names, start, end = (
+            c[rows].tolist() for c in (table.name_id, table.start_ns, table.end_ns)
+        )
+        found = {numbers[n]: (numbers[n], s, e) for n, s, e in zip(names, start, end, strict=True)}
+        if found:
+            return list(found.values()), "ProfilerStep"
+    if not len(table):
+        return [], "nothing"
+    return [(0, int(table.start_ns.min()), int(table.end_ns.max()))], "the whole recording"

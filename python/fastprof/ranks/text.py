@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers of a Job as lines for a terminal and as values for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastprof.base.formatting import counted, format_share, format_time
+from fastprof.base.visible_text import shortened
+from fastprof.ranks.folder import number_list
+from fastprof.ranks.job import Job
+from fastprof.ranks.rank_summary import PARTS, STAGES
+
+__all__ = ["job_lines", "job_values"]
+
+_SHOWN_RANKS = 16
+_HEADS = {
+    "duration_ns": "step",
+    "compute_ns": "compute",
+    "communication_ns": "comm",
+    "exposed_ns": "exposed",
+    "copies_ns": "copies",
+    "idle_ns": "idle",
+}
+
+
+def job_values(job: Job) -> dict[str, Any]:
+    """Return all answers as values that json.dumps() accepts. Times are integer ns, means over a rank's steps."""
+    means = {name: _means(job, name) for name in PARTS}
+    waiting = _mean_rows(job.waiting_ns)
+    per_rank = [
+        {
+            "rank": rank,
+            "steps": int((job.parts("duration_ns")[at] >= 0).sum()),
+            **{name: means[name][at] for name in PARTS},
+            "waiting_ns": waiting[at],
+        }
+        for at, rank in enumerate(job.ranks)
+    ]
+    return {
+        "folder": job.folder,
+        "world_size": job.world_size,
+        "ranks_read": len(job.ranks),
+        "problems": job.problems,
+        "steps": len(job.steps),
+        "ranks": per_rank,
+        "stragglers": [
+            {**each._asdict(), "more": job.why(each.rank)[:5]} for each in job.stragglers
+        ],
+        "stages": _stages(job),
+        "collectives": _collectives(job),
+    }
+
+
+def job_lines(job: Job) -> list[str]:
+    """Return the answers as lines: what is wrong, a table of ranks, who is slow, stages and collectives."""
+    values = job_values(job)
+    hosts = {str(each.get("host", "")) for each in job.manifests}
+    lines = [
+        f"{len(job.ranks)} of {counted(job.world_size, 'rank')} on {counted(len(hosts), 'host')}, "
+        f"{counted(len(job.steps), 'step')}"
+    ]
+    lines += [f"  problem: {each}" for each in job.problems]
+    lines += ["", *_table(job, values["ranks"])]
+    lines += ["", *_straggler_lines(values["stragglers"])]
+    if values["stages"]:
+        lines += ["", "exposed time of a step by stage (no common clock needed):"]
+        for each in values["stages"]:
+            lines.append(
+                f"  {each['stage']:<10}{_ms(each['exposed_ns']):>12}  {each['percent']:5.1f} %  "
+                f"most of it on rank {each['rank']}"
+            )
+    if values["collectives"]:
+        lines += ["", "collectives (median over calls; waiting: mean over ranks):"]
+        lines.append(
+            f"  {'kind':<16}{'group':<24}{'calls':>7}{'size':>12}{'time':>12}{'waiting':>12}"
+        )
+        for each in values["collectives"]:
+            size = "" if each["size_bytes"] < 0 else f"{each['size_bytes'] / 1e6:.2f} MB"
+            lines.append(
+                f"  {each['kind']:<16}{shortened(each['group'], 22):<24}{each['calls']:>7}{size:>12}"
+                f"{_ms(each['least_ns']):>12}{_ms(each['waiting_ns']):>12}"
+            )
+    return lines
+
+
+def _ms(ns: float) -> str:
+    return format_time(ns / 1000, "ms")
+
+
+def _mean_rows(values: Any) -> list[int]:
+    return [int(row[row >= 0].mean()) if (row >= 0).any() else 0 for row in values]
+
+
+def _means(job: Job, name: str) -> list[int]:
+    return _mean_rows(job.parts(name))
+
+
+def _table(job: Job, rows: list[dict[str, Any]]) -> list[str]:
+    heads = "".join(f"{head:>12}" for head in (*_HEADS.values(), "waiting"))
+    lines = [f"{'rank':>6}{heads}   (mean of a step)"]
+    slow = {each.rank for each in job.stragglers}
+    shown = rows
+    if (
+        len(rows) > _SHOWN_RANKS
+    ):  # the slow ones, and those with the least waiting: the others wait for them
+        order = sorted(rows, key=lambda row: (row["rank"] not in slow, row["waiting_ns"]))
+        shown = sorted(order[:_SHOWN_RANKS], key=lambda row: int(row["rank"]))
+    for row in shown:
+        times = "".join(f"{_ms(row[name]):>12}" for name in (*_HEADS, "waiting_ns"))
+        lines.append(f"{row['rank']:>6}{times}" + ("  slow" if row["rank"] in slow else ""))
+    if len(shown) < len(rows):
+        medians = "".join(
+            f"{_ms(float(np.median([row[name] for row in rows]))):>12}"
+            for name in (*_HEADS, "waiting_ns")
+        )
+        lines.append(f"{'median':>6}{medians}   of all {len(rows)} ranks (--as-json has each)")
+    return lines
+
+
+def _straggler_lines(found: list[dict[str, Any]]) -> list[str]:
+    if not found:
+        return ["no rank is slower than the others beyond chance"]
+    lines = ["slow ranks:"]
+    for each in found[:8]:
+        said = (
+            f"last in {100 * each['score']:.0f} % of the steps"
+            if each["by"] == "count"
+            else f"z = {each['score']:.1f} of the median absolute deviation"
+        )
+        share = format_share(each["own_ns"] - each["median_ns"], each["median_ns"])
+        lines.append(
+            f"  rank {each['rank']}: {_ms(each['own_ns'])} of its own in a step, {share} more than the median; {said}; "
+            f"costs {_ms(each['cost_ns'])} a step"
+        )
+        for name, ns in each["more"][:3]:
+            lines.append(f"      {_ms(ns):>10} more a step  {shortened(name, 80)}")
+    if len(found) > 8:
+        lines.append(f"  and ranks {number_list([each['rank'] for each in found[8:]])}")
+    return lines
+
+
+def _stages(job: Job) -> list[dict[str, Any]]:
+    exposed, charged = job.exposed
+    if not len(exposed):
+        return []
+    total = max(int(exposed.sum()), 1)
+    found = []
+    for at, stage in enumerate((*STAGES, "waiting")):
+        ns = exposed[:, at]
+        by_rank = np.bincount(charged[:, at], ns, len(job.ranks))
+        if ns.sum():
+            found.append(
+                {
+                    "stage": stage,
+                    "exposed_ns": int(ns.mean()),
+                    "percent": 100 * int(ns.sum()) / total,
+                    "rank": job.ranks[int(by_rank.argmax())],
+                }
+            )
+    return found
+
+
+def _collectives(job: Job) -> list[dict[str, Any]]:
+    matched = job.collectives
+    if not len(matched):
+        return []
+    first = matched.first
+    duration = matched.end - matched.start
+    least = np.minimum.reduceat(duration, first)
+    waiting = np.add.reduceat(matched.wait_ns, first) / np.diff(np.append(first, len(matched)))
+    kind, group, size = (each[first] for each in (matched.kind, matched.group, matched.size_bytes))
+    found = []
+    for code in np.unique(group * len(matched.kinds) + kind).tolist():
+        rows = np.flatnonzero((group * len(matched.kinds) + kind) == code)
+        found.append(
+            {
+                "kind": matched.kinds[code % len(matched.kinds)],
+                "group": matched.groups[code // len(matched.kinds)],
+                "calls": len(rows),
+                "size_bytes": int(np.median(size[rows])),
+                "least_ns": int(np.median(least[rows])),
+                "waiting_ns": int(np.median(waiting[rows])),
+            }
+        )
+    return sorted(found, key=lambda each: -each["waiting_ns"] * each["calls"])

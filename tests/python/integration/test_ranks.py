@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many ranks: shards against brute force, simulated jobs with known answers, and real jobs of gloo."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated_jobs import SimulatedJob
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+GEMM, COPY = ("gemm", "kernel"), ("Memcpy DtoH", "gpu_memcpy")
+REDUCE, OP = ("ncclDevKernel_AllReduce", "kernel"), ("aten::mm", "cpu_op")
+Row = tuple[tuple[str, str], int, int]
+
+
+def table_of(
+    rows: list[Row], calls: list[dict[str, Any] | None] | None = None
+) -> fastprof.EventTable:
+    kinds = list(dict.fromkeys(row[0] for row in rows))
+    coded = fastprof.table.CodedColumn.encode(
+        [None if call is None else json.dumps(call) for call in calls or [None] * len(rows)]
+    )
+    return fastprof.EventTable(
+        {
+            "start_ns": [row[1] for row in rows],
+            "end_ns": [row[2] for row in rows],
+            "site": [kinds.index(row[0]) for row in rows],
+            "device_type": [int(row[0][1] in ("kernel", "gpu_memcpy")) for row in rows],
+        },
+        sites=[fastprof.table.Site(name, category=category) for name, category in kinds],
+        coded={"metadata_json": coded},
+    )
+
+
+def call(group: str, sequence: int, kind: str = "allreduce") -> dict[str, Any]:
+    return {
+        "Collective name": kind, "Process Group Name": group, "Seq": sequence,
+        "In msg nelems": 10, "dtype": "Half",
+    }  # fmt: skip
+
+
+def job_of(folder: Path, tables: list[fastprof.EventTable], **more: Any) -> fastprof.ranks.Job:
+    for rank, table in enumerate(tables):
+        fastprof.ranks.write(table, folder, rank=rank, world_size=len(tables), **more)
+    return fastprof.ranks.open(folder)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_of_steps_equal_brute_force(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    rows: list[Row] = [
+        ((f"ProfilerStep#{n}", "user_annotation"), 100 * n, 100 * n + draw.randint(50, 100))
+        for n in range(4)
+    ]
+    for _ in range(draw.randint(1, 60)):
+        start = draw.randint(0, 400)
+        rows.append((draw.choice((GEMM, COPY, REDUCE, OP)), start, start + draw.randint(0, 40)))
+    rows.append((GEMM, 1000, 1001))  # work of a device
+    job = job_of(tmp_path, [table_of(rows)])
+    for at, (_, start, end) in enumerate(rows[:4]):
+        running = [{kind for kind, s, e in rows if s <= t < e} for t in range(start, end)]
+        expected = {
+            "duration_ns": end - start,
+            "compute_ns": sum(GEMM in each for each in running),
+            "communication_ns": sum(REDUCE in each for each in running),
+            "exposed_ns": sum(REDUCE in each and GEMM not in each for each in running),
+            "copies_ns": sum(COPY in each for each in running),
+            "exposed_copies_ns": sum(each & {GEMM, COPY, REDUCE} == {COPY} for each in running),
+            "idle_ns": sum(not each & {GEMM, COPY, REDUCE} for each in running),
+        }
+        assert {name: int(job.parts(name)[0, at]) for name in expected} == expected
+
+
+def test_collectives_are_matched_by_group_and_sequence(tmp_path: Path) -> None:
+    """Two groups whose calls interleave differently; rank 2 is in one of them only."""
+    orders = ([("a", 1), ("b", 7), ("a", 2)], [("b", 7), ("a", 1), ("a", 2)], [("b", 7)])
+    tables = []
+    for rank, order in enumerate(orders):
+        rows = [(REDUCE, 100 * n, 100 * n + 50 - 10 * rank) for n in range(len(order))]
+        tables.append(table_of(rows, [call(*each) for each in order]))
+    matched = job_of(tmp_path, tables).collectives
+    found = {
+        (matched.groups[group], sequence, rank): (wait, size)
+        for group, sequence, rank, wait, size in zip(
+            matched.group.tolist(), matched.sequence.tolist(), matched.rank.tolist(),
+            matched.wait_ns.tolist(), matched.size_bytes.tolist(), strict=True,
+        )
+    }  # fmt: skip
+    assert found == {
+        ("a", 1, 0): (10, 20), ("a", 1, 1): (0, 20), ("a", 2, 0): (10, 20), ("a", 2, 1): (0, 20),
+        ("b", 7, 0): (20, 20), ("b", 7, 1): (10, 20), ("b", 7, 2): (0, 20),
+    }  # fmt: skip
+
+
+def test_missing_and_mismatched_participants_are_named(tmp_path: Path) -> None:
+    def rank(calls: list[dict[str, Any]]) -> fastprof.EventTable:
+        return table_of([(REDUCE, 100 * n, 100 * n + 9) for n in range(len(calls))], calls)
+
+    whole = [call("dp", n) for n in range(1, 6)]
+    job = job_of(
+        tmp_path,
+        [
+            rank(whole),
+            rank([*whole[:2], *whole[3:]]),
+            rank([call("dp", 1), call("dp", 2, "broadcast"), *whole[2:]]),
+            rank(whole[:4]),
+        ],
+    )
+    text = "\n".join(job.problems)
+    assert "all_reduce 3 of group dp: without rank 1" in text
+    assert "1 collective of group dp differ between ranks, the first is number 2" in text
+    assert "rank 3 ended earlier than the rest of group dp, the first after collective 4" in text
+
+
+def test_missing_short_and_damaged_ranks_are_named(tmp_path: Path) -> None:
+    def write(rank: int, steps: int) -> None:
+        rows = [((f"ProfilerStep#{n}", "user_annotation"), 9 * n, 9 * n + 9) for n in range(steps)]
+        fastprof.ranks.write(table_of(rows), tmp_path, rank=rank, world_size=7)
+
+    for rank, steps in enumerate((3, 3, 2, 3, 3)):
+        write(rank, steps)
+    (tmp_path / "rank-00001.parquet").write_bytes(b"PAR1 no")
+    (tmp_path / "rank-00003.json").write_text('{"format": "fastprof rank 1", "shard": 3}')
+    (tmp_path / "rank-00004.parquet").unlink()
+    (tmp_path / "rank-00005.parquet").write_bytes(b"")
+    job = fastprof.ranks.open(tmp_path)
+    assert job.ranks == [0, 2]
+    for part in (
+        "rank 1: ", "rank-00003.json: a damaged manifest", "rank 4: rank-00004.parquet is missing",
+        "rank-00005.parquet: without a manifest", "rank 2 is short: 2 steps of 3",
+        "ranks 1, 3-6 of 7 not in the folder",
+    ):  # fmt: skip
+        assert any(part in each for each in job.problems), (part, job.problems)
+    with pytest.raises(fastprof.errors.FormatError, match="is short"):
+        fastprof.ranks.open(tmp_path, strict=True)
+    with pytest.raises(fastprof.errors.FormatError, match="rank_trace_handler"):
+        fastprof.ranks.open(tmp_path / "..")
+
+
+@pytest.mark.parametrize(("ranks", "trials"), [(8, 6), (64, 2), (256, 1)])
+def test_a_rank_of_five_percent_is_found(tmp_path: Path, ranks: int, trials: int) -> None:
+    for trial in range(trials):
+        slow = (7 * trial + 3) % ranks
+        job = SimulatedJob(ranks, kernels=6, segments=2, seed=trial, slow={slow: 1.05})
+        folder = tmp_path / str(trial)
+        job.write(str(folder))
+        found = fastprof.ranks.open(folder).stragglers
+        assert [each.rank for each in found] == [slow]
+        assert found[0].own_ns / found[0].median_ns == pytest.approx(1.05, abs=0.01)
+
+
+def test_ranks_without_a_straggler(tmp_path: Path) -> None:
+    for trial in range(8):
+        SimulatedJob(8, kernels=6, seed=trial).write(str(tmp_path / str(trial)))
+        assert fastprof.ranks.open(tmp_path / str(trial)).stragglers == []
+
+
+@pytest.mark.parametrize("stage", ["data", "forward", "backward", "optimizer"])
+def test_the_stage_and_rank_of_a_planted_delay(tmp_path: Path, stage: str) -> None:
+    """The stage with the most exposed time beyond the usual, and its rank; the stages add up to the step."""
+    SimulatedJob(6, 20, kernels=6, delays={(4, stage): 20_000_000}).write(str(tmp_path / "slow"))
+    SimulatedJob(6, 20, kernels=6).write(str(tmp_path / "usual"))
+    slow, usual = (fastprof.ranks.open(tmp_path / name) for name in ("slow", "usual"))
+    growth = slow.exposed.exposed_ns.sum(axis=0) - usual.exposed.exposed_ns.sum(axis=0)
+    at = ["data", "forward", "backward", "optimizer", "rest"].index(stage)
+    assert int(np.argmax(growth)) == at
+    assert (slow.exposed.rank[:, at] == 4).mean() > 0.9
+    longest = slow.parts("duration_ns").max(axis=0)
+    assert (slow.exposed.exposed_ns.sum(axis=1) == longest).all()
+
+
+def test_engines_read_all_events(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    SimulatedJob(3, 5).write(str(tmp_path))
+    job = fastprof.ranks.open(tmp_path)
+    counts = (
+        job.relation(duckdb.connect()).aggregate("rank, count(*) AS n, sum(duration_ns)").fetchall()
+    )
+    expected = [
+        (rank, len(table), int(table.duration_ns.sum()))
+        for rank, table in ((rank, SimulatedJob(3, 5).table(rank)) for rank in range(3))
+    ]
+    assert sorted(counts) == expected
+    assert set(job.relation().columns) == set(fastprof.ranks.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}, (3, 8, 1, "torchrun")),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2, -1, "Open MPI")),
+        ({"PMI_RANK": "5", "PMI_SIZE": "6"}, (5, 6, -1, "PMI")),
+        ({"SLURM_PROCID": "9", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1"}, (9, 16, 1, "srun")),
+        (
+            {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "RANK": "7", "WORLD_SIZE": "16"},
+            (7, 16, -1, "torchrun"),
+        ),
+        ({"RANK": "9", "WORLD_SIZE": "8"}, (0, 1, -1, "nothing")),
+        ({}, (0, 1, -1, "nothing")),
+    ],
+)
+def test_fastprof_run_finds_its_rank(
+    tmp_path: Path, variables: dict[str, str], expected: tuple[int, int, int, str]
+) -> None:
+    kept = {
+        n: v for n, v in os.environ.items() if n.split("_")[0] not in ("RANK", "WORLD", "SLURM")
+    }
+    words = [
+        sys.executable,
+        "-m",
+        "fastprof",
+        "run",
+        "--ranks",
+        "ranks",
+        "-c",
+        "print(sum(range(9)))",
+    ]
+    done = subprocess.run(
+        words, cwd=tmp_path, env={**kept, **variables}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and done.stdout == "36\n"
+    manifest = json.loads((tmp_path / "ranks" / f"rank-{expected[0]:05}.json").read_text())
+    found = [manifest[name] for name in ("rank", "world_size", "local_rank", "found_by")]
+    assert tuple(found) == expected
+    assert not list(tmp_path.glob("*.json"))
+
+
+JOB = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import fastprof
+
+def work(rank, size, store):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    chosen = fastprof.schedule(wait=1, warmup=1, active=10, repeat=1)
+    handler = fastprof.rank_trace_handler("ranks")
+    with fastprof.profile(schedule=chosen, on_trace_ready=handler) as prof:
+        for _ in range(12):
+            with fastprof.record_function("data"):
+                time.sleep(0.3 if rank == 1 else 0)
+            model(torch.ones(32, 64)).sum().backward()
+            optimizer.step()
+            prof.step()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    size = int(sys.argv[1])
+    mp.spawn(work, args=(size, sys.argv[2]), nprocs=size)
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    (tmp_path / "job.py").write_text(JOB)
+    done = subprocess.run(
+        [sys.executable, "job.py", str(size), str(tmp_path / "store")],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == list(range(size)) and job.world_size == size and job.problems == []
+    assert job.steps.tolist() == list(range(2, 12))
+    assert job.stragglers[0].rank == 1 and job.stragglers[0].cost_ns > 100_000_000
+    assert {name for name, _ in job.why(1)[:2]} == {"idle", "data"}
+    matched = job.collectives
+    assert matched.unmatched == 0 and (np.bincount(matched.call) == size).all() and len(matched)
+    printed = subprocess.run(
+        [sys.executable, "-m", "fastprof", "ranks", "ranks"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+    ).stdout  # fmt: skip
+    assert "rank 1: " in printed and "problem" not in printed
+    values = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "fastprof", "ranks", "ranks", "--as-json"],
+            cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+        ).stdout
+    )  # fmt: skip
+    assert values["stragglers"][0]["rank"] == 1 and len(values["ranks"]) == size
