@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fastprof.profiler.metadata import distributed_info
 
-__all__ = ["RankFacts", "rank_facts"]
+__all__ = ["RankFacts", "groups_of", "rank_facts"]
 
 
 class RankFacts(NamedTuple):
@@ -56,7 +56,7 @@ def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
             described["rank"],
             described["world_size"],
             local,
-            _groups(described),
+            groups_of(described),
             "torch.distributed",
         )
     return _of_ray() or from_variables or RankFacts(0, 1, -1, [], "nothing")
@@ -90,7 +90,8 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def _groups(described: Mapping[str, Any]) -> list[dict[str, Any]]:
+def groups_of(described: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the process groups, {"name", "ranks"} each, of a trace's distributedInfo."""
     found = []
     for each in described.get("pg_config") or ():
         if isinstance(each, dict) and isinstance(each.get("ranks"), list):

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.ranks.convert import converted, source_stamp, traces_in
 from fastprof.ranks.shard import FORMAT
 
 __all__ = ["Shard", "Shards", "find_shards", "number_list"]
@@ -44,16 +45,37 @@ class Shards:
     found: list[Shard]
     world_size: int
     problems: list[str] = field(default_factory=list)
+    keeper: Any = None  # keeps a temporary folder
 
 
 def find_shards(folder: str) -> Shards:
-    """Return the shards of a folder. Raises errors.IoError if it cannot be read. Any thread."""
+    """Return the shards of a folder; traces of a folder without shards are converted.
+
+    Raises errors.IoError if the folder cannot be read. Any thread.
+    """
     try:
         names = sorted(os.listdir(folder))
+        traces = [] if any(map(_is_shard, names)) else traces_in(folder)
+        stamps = {name: source_stamp(os.path.join(folder, name)) for name in traces}
     except OSError as error:
         raise errors.IoError(
             error.errno, f"cannot read the folder {folder}: {error.strerror}. Name the folder of a job's ranks."
         ) from error  # fmt: skip
+    if not traces:
+        return _shards_in(folder, names)
+    target, failed, keeper = converted(folder, traces)
+    shards = _shards_in(target, sorted(os.listdir(target)), stamps)
+    shards.problems = failed + shards.problems
+    shards.keeper = keeper
+    return shards
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("rank-") and name.endswith(".parquet")
+
+
+def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | None = None) -> Shards:
+    """Return the shards among files. stamps: of the traces, by name; shards of other traces are left out."""
     found: list[Shard] = []
     problems: list[str] = []
     described = set()
@@ -69,13 +91,19 @@ def find_shards(folder: str) -> Shards:
         if manifest is None:
             continue
         described.add(manifest["shard"])
+        if stamps is not None and stamps.get(str(manifest.get("source"))) != manifest.get(
+            "source_stamp"
+        ):
+            continue  # of a trace that is gone
+        if damage := manifest.get("damage"):
+            problems.append(f"rank {manifest['rank']}: damaged, read up to there: {damage}")
         path = os.path.join(folder, os.path.basename(manifest["shard"]))
         if os.path.isfile(path):
             found.append(Shard(path, manifest))
         else:
             problems.append(f"rank {manifest['rank']}: {manifest['shard']} is missing: left out")
     for name in names:
-        if name.startswith("rank-") and name.endswith(".parquet") and name not in described:
+        if _is_shard(name) and name not in described:
             problems.append(
                 f"{name}: without a manifest, so that rank ended while it wrote: left out"
             )

@@ -12,7 +12,7 @@ from fastprof.base import errors
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
 from fastprof.ranks.environment import RankFacts, rank_facts
-from fastprof.ranks.shard import clock_pair, write_shard
+from fastprof.ranks.shard import clock_pair, shard_stem, write_shard
 
 __all__ = ["make_folder", "rank_trace_handler", "write_rank"]
 
@@ -43,11 +43,12 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
 
     def handler(prof: Any) -> None:
         make_folder(path)
+        facts = rank_facts()
         write_shard(
             prof.event_table,
             path,
-            rank_facts(),
-            part=next(parts),
+            facts,
+            stem=shard_stem(facts.rank, next(parts)),
             clock={"start": start, "end": clock_pair()},
             missing=dict(prof.missing),
         )

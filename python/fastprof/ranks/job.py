@@ -27,7 +27,11 @@ Array: TypeAlias = NDArray[Any]
 
 
 def open_job(folder: str | os.PathLike[str], *, strict: bool = False) -> Job:
-    """Read the ranks of a job from the folder that they wrote (rank_trace_handler, `fastprof run --ranks`).
+    """Read the ranks of a job from a folder: their shards, or a trace of each.
+
+    Shards are what rank_trace_handler() and `fastprof run --ranks` write. Traces of any format that load() reads, such
+    as torch.profiler's, are converted to shards once, in parallel processes; these lie in the folder ".fastprof-ranks"
+    beside the traces. A trace's rank is what it says itself (distributedInfo), else the number in its name.
 
     strict: raise errors.FormatError if a rank is missing, short or damaged; otherwise it is left out and named in
     `problems`. Raises errors.IoError if the folder cannot be read, errors.FormatError if no rank is in it, and
@@ -52,10 +56,11 @@ class Job:
         self.folder = folder
         shards = find_shards(folder)
         self._shards = shards.found
+        self._keeper = shards.keeper
         self.world_size = shards.world_size
         self.problems: list[str] = list(shards.problems)
         if not self._shards:
-            what = "; ".join(self.problems) or "it has no rank-*.json"
+            what = "; ".join(self.problems) or "it has neither shards nor traces"
             raise errors.FormatError(
                 f"{folder}: no rank can be read: {what}. Record with fastprof.rank_trace_handler({folder!r})."
             )

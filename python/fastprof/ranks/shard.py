@@ -77,22 +77,22 @@ def write_shard(
     folder: str,
     facts: RankFacts,
     *,
-    part: int = 0,
+    stem: str = "",
     clock: Mapping[str, Any] | None = None,
     missing: Mapping[str, str] | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> str:
     """Write the Parquet file and the manifest of a rank into a folder; return the path of the manifest.
 
-    clock: pairs of clock_pair() by "start" and "end". missing: what was not recorded, by name. details: further
-    members of the manifest. Both files appear complete or not at all. Raises errors.UnavailableError without
-    pyarrow and errors.IoError if a file cannot be written.
+    stem: of the files' names; default: shard_stem(rank). clock: pairs of clock_pair() by "start" and "end". missing:
+    what was not recorded, by name. details: further members of the manifest. Both files appear complete or not at
+    all. Raises errors.UnavailableError without pyarrow and errors.IoError if a file cannot be written.
     """
     arrow = optional_package("pyarrow", "ranks")
     parquet = optional_package("pyarrow.parquet", "ranks")
     calls = collective_calls(table, facts.groups)
     columns = _columns(arrow, table, facts.rank, calls)
-    stem = os.path.join(folder, shard_stem(facts.rank, part))
+    stem = os.path.join(folder, stem or shard_stem(facts.rank))
     # Integers by byte stream split came with pyarrow 17.
     split = int(arrow.__version__.split(".")[0]) >= 17
     encoding = "BYTE_STREAM_SPLIT" if split else "DELTA_BINARY_PACKED"

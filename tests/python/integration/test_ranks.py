@@ -180,6 +180,34 @@ def test_the_stage_and_rank_of_a_planted_delay(tmp_path: Path, stage: str) -> No
     assert (slow.exposed.exposed_ns.sum(axis=1) == longest).all()
 
 
+@pytest.mark.parametrize("suffix", [".json.gz", ".fastprof"])
+def test_a_folder_of_traces_gives_the_answers_of_shards(tmp_path: Path, suffix: str) -> None:
+    simulated = SimulatedJob(4, 10, slow={2: 1.2})
+    simulated.write(str(tmp_path / "shards"))
+    (tmp_path / "traces").mkdir()
+    for rank in range(4):
+        path = tmp_path / "traces" / f"rank{rank}{suffix}"
+        if suffix == ".fastprof":
+            fastprof.save(simulated.table(rank), path)
+        else:
+            simulated.table(rank).export(path)
+    shards = fastprof.ranks.open(tmp_path / "shards")
+    for _ in range(2):  # the second time from the shards that the first one left
+        traces = fastprof.ranks.open(tmp_path / "traces")
+        assert traces.problems == [] and traces.ranks == [0, 1, 2, 3]
+        for name in ("compute_ns", "exposed_ns", "idle_ns"):
+            assert (traces.parts(name) == shards.parts(name)).all()
+        assert traces.stragglers == shards.stragglers
+        assert (traces.collectives.wait_ns == shards.collectives.wait_ns).all()
+        times = {path: path.stat().st_mtime_ns for path in (tmp_path / "traces").rglob("*.parquet")}
+    assert len(times) == 4
+    (tmp_path / "traces" / f"rank3{suffix}").write_bytes(b"{")
+    traces = fastprof.ranks.open(tmp_path / "traces")
+    assert traces.ranks[:3] == [0, 1, 2] and any("rank3" in each for each in traces.problems)
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "traces").rglob("*.parquet")}
+    assert sum(after.get(path) == time for path, time in times.items()) >= 3
+
+
 def test_engines_read_all_events(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     SimulatedJob(3, 5).write(str(tmp_path))
