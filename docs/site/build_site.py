@@ -51,6 +51,7 @@ MENU = {
         "always_on",
         "many_ranks",
         "sampling",
+        "attach",
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],

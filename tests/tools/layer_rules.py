@@ -123,6 +123,7 @@ PYTHON = {
     },
     "flight_recorder": {"base", "model", "adapters", "record", "profiler"},
     "ranks": {"base", "model", "analysis", "exporters", "importers", "profiler"},
+    "attach": {"base", "record", "flight_recorder"},
     "integrations": {"record", "profiler"},
     "cli": {
         *(
@@ -138,6 +139,7 @@ PYTHON = {
         ),
         "flight_recorder",
         "ranks",
+        "attach",
     },
 }
 # Modules of the root -> folders that they may import; None: all. Any other module belongs into a folder.
@@ -164,6 +166,7 @@ PROGRAMS = {"cli", "compat/__init__.py"}
 # Folders, and single files of others, that may import fastprof._core.
 NATIVE = {
     "adapters",
+    "attach",
     "analysis/memory_attribution.py",
     "compat/profiler_legacy.py",
     "importers/chrome_trace.py",

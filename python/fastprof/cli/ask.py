@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
@@ -13,8 +14,9 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.record.process_folder import FoundProcess
 
-__all__ = ["PROCESSES", "ask", "choose", "command_of", "default_stem"]
+__all__ = ["PROCESSES", "ask", "choose", "command_of", "default_stem", "find_alive"]
 
+_STOPPED_S = 5  # after which a stopped process is no longer waited for
 PROCESSES = "a pid, or a part of the command line that one process has"
 
 
@@ -59,11 +61,20 @@ def choose(wanted: str, *, several: bool = False, dead: bool = False) -> list[Fo
     return found
 
 
+def find_alive(pid: int) -> FoundProcess | None:
+    """Return the running process `pid` if it has fastprof's files, else None."""
+    from fastprof.record.process_folder import find_processes
+
+    found = [each for each in find_processes() if each.alive and each.pid == pid]
+    return found[0] if found else None
+
+
 def _why_not(wanted: str) -> str:
     if wanted.isdecimal() and os.path.exists(f"/proc/{wanted}"):
         return (
-            f"process {wanted} holds no flight recorder, or is another user's. Start it with"
-            " FASTPROF_FLIGHT_RECORDER=1, `fastprof run --flight-recorder` or flight_recorder.start()."
+            f"process {wanted} holds no flight recorder, or is another user's. `fastprof attach {wanted}` profiles"
+            " a Python process without one; to have one, start it with FASTPROF_FLIGHT_RECORDER=1, `fastprof run"
+            " --flight-recorder` or flight_recorder.start()."
         )
     return f"no process {wanted!r} with a flight recorder."
 
@@ -80,16 +91,44 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             connection.settimeout(timeout_s)
             connection.connect(process.socket)
             connection.sendall(json.dumps(request).encode() + b"\n")
-            text = b"".join(iter(lambda: connection.recv(65536), b""))
+            text = _answer_of(connection, pid, timeout_s)
     except OSError as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-        raise errors.UnavailableError(
-            f"process {pid} does not answer: {reason}. Its GIL may be held, or it is stopped;"
-            f" `fastprof dump {pid}` reads its records all the same."
-        ) from error
+        why = "Its GIL may be held, or it is stopped"
+        if _is_stopped(pid):
+            why = f"It is stopped: `kill -CONT {pid}` lets it go on"
+        if process.records:
+            why += f"; `fastprof dump {pid}` reads its records all the same"
+        raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
     answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
     if not answer.get("ok"):
         raise errors.UnavailableError(
             f"process {pid} refused the request: {answer.get('error', text)!s}"
         )
     return answer
+
+
+def _answer_of(connection: socket.socket, pid: int, timeout_s: float) -> bytes:
+    """Return what the process sends until it closes the connection. Raises TimeoutError, also if it is stopped."""
+    end_s, text, stopped = time.monotonic() + timeout_s, b"", 0
+    while True:
+        connection.settimeout(max(0.001, min(1.0, end_s - time.monotonic())))
+        try:
+            part = connection.recv(65536)
+        except TimeoutError:
+            stopped = stopped + 1 if _is_stopped(pid) else 0
+            if stopped >= _STOPPED_S or time.monotonic() >= end_s:
+                raise
+        else:
+            if not part:
+                return text
+            text += part
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether the process was stopped by a signal (SIGSTOP, or Ctrl-Z in its terminal)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"T"]
+    except OSError:
+        return False

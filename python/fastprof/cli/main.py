@@ -20,7 +20,7 @@ __all__ = ["main"]
 # Modules of the subcommands, in the order of the help text.
 COMMANDS = (
     *("run", "report", "explain", "recover", "diff", "convert", "merge", "ranks"),
-    *("ps", "dump", "profile", "config", "doctor"),
+    *("ps", "dump", "profile", "attach", "config", "doctor"),
 )
 USAGE_ERROR = 2
 
@@ -40,6 +40,7 @@ examples:
   fastprof ps                             list running programs that have a flight recorder
   fastprof dump 4711                      write the last seconds of one, also if it hangs or was killed
   fastprof profile 4711 --seconds 5       profile it from now on
+  fastprof attach 4712                    profile any Python process, also without fastprof
   fastprof config --includes              print what builds of C++ programs need
   fastprof doctor                         list the features available here, with reasons for the rest
   fastprof doctor train.trace.json        say what is wrong with the times and links of a trace

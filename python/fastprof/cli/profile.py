@@ -14,7 +14,14 @@ from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
 from fastprof.cli.formats import FORMATS, format_help, format_of
 from fastprof.cli.options import Subparsers, command_parser
 
-__all__ = ["add_parser"]
+__all__ = [
+    "add_output_options",
+    "add_parser",
+    "add_profile_options",
+    "output_path",
+    "print_written",
+    "profile_options",
+]
 
 _PROCESS = f"""\
 PROCESS is {PROCESSES}; with --group, of any number of processes. They must have a flight recorder
@@ -62,23 +69,41 @@ def add_parser(commands: Subparsers) -> None:
         )
         parser.set_defaults(command=command)
     for parser in (whole, stop):
-        parser.add_argument(
-            "-o",
-            "--output",
-            metavar="PATH",
-            help="file of the trace (default: NAME-PID.trace.json); with --group, the pid is added",
-        )
-        parser.add_argument(
-            "--to", choices=tuple(FORMATS), metavar="FORMAT", help="its format, whatever the suffix"
-        )
+        add_output_options(parser)
     for parser in (whole, start):
-        for name, (_, text) in _OPTIONS.items():
-            parser.add_argument(f"--{name}", action="store_true", help=text)
+        add_profile_options(parser)
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the trace's file."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="file of the trace (default: NAME-PID.trace.json); with --group, the pid is added",
+    )
+    parser.add_argument(
+        "--to", choices=tuple(FORMATS), metavar="FORMAT", help="its format, whatever the suffix"
+    )
+
+
+def add_profile_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of what is recorded."""
+    parser.add_argument(
+        "--sample",
+        type=float,
+        nargs="?",
+        const=1000.0,
+        metavar="HZ",
+        help="sample the Python stacks of all threads HZ times a second (1000; write --sample=HZ)",
+    )
+    for name, (_, text) in _OPTIONS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
 
 
 def profile(options: argparse.Namespace) -> int:
     """Profile for some seconds or steps; return the exit code."""
-    request = {"do": "profile", "options": _profile_options(options)}
+    request = {"do": "profile", "options": profile_options(options)}
     length = "seconds" if options.seconds is not None else "steps"
     return _ask_all(options, {**request, length: getattr(options, length)}, None)
 
@@ -86,7 +111,7 @@ def profile(options: argparse.Namespace) -> int:
 def begin(options: argparse.Namespace) -> int:
     """Start a profile; return the exit code."""
     for process in choose(options.process, several=options.group):
-        ask(process, {"do": "start", "options": _profile_options(options)})
+        ask(process, {"do": "start", "options": profile_options(options)})
         print(f"process {process.pid}: profiling; end it with: fastprof stop {process.pid}")
     return 0
 
@@ -96,15 +121,21 @@ def end(options: argparse.Namespace) -> int:
     return _ask_all(options, {"do": "stop"}, 600.0)
 
 
-def _profile_options(options: argparse.Namespace) -> dict[str, bool]:
+def profile_options(options: argparse.Namespace) -> dict[str, bool | float]:
+    """Return the options of profile() that the command's options select."""
     chosen = {name.replace("-", "_"): option for name, (option, _) in _OPTIONS.items()}
-    return {option: True for name, option in chosen.items() if getattr(options, name)}
+    found: dict[str, bool | float] = {
+        option: True for name, option in chosen.items() if getattr(options, name)
+    }
+    if options.sample is not None:
+        found["sample_hz"] = options.sample
+    return found
 
 
 def _ask_all(options: argparse.Namespace, request: dict[str, Any], timeout_s: float | None) -> int:
     """Ask each process at the same time, and print what each wrote."""
     processes = choose(options.process, several=options.group)
-    paths = [_path(options, process.pid, options.group) for process in processes]
+    paths = [output_path(options, process.pid, options.group) for process in processes]
     waits_s = timeout_s or 600.0 + float(request.get("seconds") or 3600.0)
 
     def one(process: Any, path: str) -> dict[str, Any]:
@@ -122,13 +153,19 @@ def _ask_all(options: argparse.Namespace, request: dict[str, Any], timeout_s: fl
                 print(f"fastprof: {error}")
                 failed = 1
             else:
-                print(f"wrote {facts['path']}: {counted(facts['rows'], 'row')}")
-                for what, reason in facts["missing"].items():
-                    print(f"Not recorded: {what}: {reason}")
+                print_written(facts)
     return failed
 
 
-def _path(options: argparse.Namespace, pid: int, several: bool) -> str:
+def print_written(facts: dict[str, Any]) -> None:
+    """Print what a process answered that has written a profile."""
+    print(f"wrote {facts['path']}: {counted(facts['rows'], 'row')}")
+    for what, reason in facts["missing"].items():
+        print(f"Not recorded: {what}: {reason}")
+
+
+def output_path(options: argparse.Namespace, pid: int, several: bool) -> str:
+    """Return the absolute path of the trace of a process. Raises errors.ValueError for an unknown suffix."""
     if options.output is None:
         return os.path.abspath(f"{default_stem(pid)}.trace.json")
     path: str = os.path.abspath(options.output)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof ps: list the processes of this user that have a flight recorder."""
+"""fastprof ps: list the processes of this user that have a flight recorder, or all that run Python."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from fastprof.base import errors
@@ -20,8 +22,12 @@ A process has one if it was started by `fastprof run --flight-recorder`, with FA
 environment (and imports fastprof), or calls flight_recorder.start(). Processes that have been killed are listed with
 what they left: `fastprof dump PID` shows their last seconds.
 
+With --all, Python processes without a recorder are listed, too, with the version of their interpreter as the state:
+`fastprof attach PID` profiles one of them.
+
 examples:
   fastprof ps
+  fastprof ps --all
   fastprof ps --as-json
 """
 
@@ -29,6 +35,9 @@ examples:
 def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "ps", "list processes with a flight recorder", _EPILOG)
+    parser.add_argument(
+        "--all", action="store_true", help="also Python processes without a recorder (Linux)"
+    )
     parser.add_argument("--as-json", action="store_true", help="one JSON object a line")
     parser.set_defaults(command=ps)
 
@@ -37,23 +46,43 @@ def ps(options: argparse.Namespace) -> int:
     """Print the list; return the exit code."""
     from fastprof.record.process_folder import find_processes
 
-    rows = [_row(each) for each in find_processes()]
+    rows = [_row(each) for each in find_processes() if each.alive or each.records]
+    if options.all:
+        known = {row["pid"] for row in rows if row["state"] != "ended"}
+        rows = sorted([*rows, *_others(known)], key=lambda row: int(row["pid"]))
     if options.as_json:
         for row in rows:
             print(json.dumps(row))
         return 0
     if not rows:
-        print("no process has a flight recorder (fastprof ps --help)")
+        what = "runs Python" if options.all else "has a flight recorder"
+        print(f"no process of this user {what} (fastprof ps --help)")
         return 0
     print(f"{'PID':>8} {'STATE':<10} {'SINCE':<8} {'MEMORY':>9} {'STEPS':>8}  COMMAND")
     for row in rows:
         since = time.strftime("%H:%M:%S", time.localtime(row["since_unix_s"]))
-        memory = f"{row['memory_bytes'] / 2**20:.0f} MiB"
+        memory = f"{row['memory_bytes'] / 2**20:.0f} MiB" if row["records"] else ""
         steps = "" if row["steps"] is None else row["steps"]
-        print(
-            f"{row['pid']:>8} {row['state']:<10} {since:<8} {memory:>9} {steps:>8}  {row['command']}"
-        )
+        words = " ".join(row["command"].split())
+        print(f"{row['pid']:>8} {row['state']:<10} {since:<8} {memory:>9} {steps:>8}  {words}")
     return 0
+
+
+def _others(known: set[int]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of Python processes that are not in `known`."""
+    from fastprof.attach.processes import python_processes, started_unix_s
+
+    for each in python_processes() if sys.platform == "linux" else ():
+        if each.pid not in known:
+            yield {
+                "pid": each.pid,
+                "state": f"python{each.version}",
+                "since_unix_s": started_unix_s(each.pid),
+                "memory_bytes": 0,
+                "steps": None,
+                "records": [],
+                "command": command_of(each.pid),
+            }
 
 
 def _command_then(records: list[str]) -> str:
@@ -93,7 +122,8 @@ def _row(process: Any) -> dict[str, Any]:
     except errors.UnavailableError:
         row["state"] = "silent"
         return row
-    row["state"] = "profiling" if answer.get("profile") else "recording"
+    idle = "recording" if answer.get("recorder") else "attached"
+    row["state"] = "profiling" if answer.get("profile") else idle
     row["since_unix_s"] = answer.get("since_unix_s", 0.0)
     row["steps"] = (answer.get("recorder") or {}).get("steps")
     row["recorder"] = answer.get("recorder")

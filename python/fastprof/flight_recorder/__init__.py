@@ -23,6 +23,7 @@ import warnings
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.flight_recorder import attached
 from fastprof.flight_recorder.recorder import FlightOptions, FlightRecorder
 from fastprof.flight_recorder.requests import Requests
 from fastprof.flight_recorder.triggers import Triggers
@@ -166,6 +167,7 @@ def _start(options: FlightOptions) -> None:
                     " process's CPU, in its own file. `fastprof profile PID` makes a profile with it."
                 )
         recorder = FlightRecorder(options)
+        attached.close()  # the recorder listens on the same socket
         recorder.start()
         _running = _Running(recorder)
         _running.begin()

@@ -10,7 +10,10 @@ executed: it names one of these actions, and options of profile() with values of
 | dump | reason, path | path |
 | start | options | |
 | stop | path | path, rows |
-| profile | options, path, and seconds or steps | path, rows |
+| profile | options, path, and seconds or steps; leave | path, rows |
+| leave | | |
+
+leave: an attached process (attached.py) ends to listen.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._version import __version__
@@ -47,6 +51,7 @@ PROFILE_OPTIONS = {
     "native": bool,
     "tasks": bool,
     "max_bytes": int,
+    "sample_hz": float,
 }
 _MAX_REQUEST_BYTES = 65536
 _MAX_SECONDS = 3600.0
@@ -56,11 +61,12 @@ _log = logging.getLogger("fastprof.control")
 class Requests:
     """Answers requests to this process. Called on threads of their own.
 
-    recorder: returns the process's flight recorder, or None.
+    recorder: returns the process's flight recorder, or None. leave: ends to listen; None: requests cannot ask for that.
     """
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: Any, leave: Callable[[], None] | None = None) -> None:
         self._recorder = recorder
+        self._leave = leave
         self._started_s = time.time()
         # One profile on request at a time. The lock is never held while it records.
         self._lock = threading.Lock()
@@ -72,6 +78,7 @@ class Requests:
         connection.settimeout(5.0)
         if not _same_user(connection):
             return
+        leaves = False
         try:
             line = _read_line(connection)
             request = json.loads(line)
@@ -82,12 +89,18 @@ class Requests:
             if do is None:
                 raise errors.ValueError(f"no such request: {request['do']!r}")
             connection.settimeout(None)
+            leaves = request.get("leave") is True
             result = {"ok": True, **do(request)}
+            leaves = leaves or request["do"] == "leave"
         except (errors.Error, OSError, ValueError) as error:
             _log.warning("request failed: %s", error)
             result = {"ok": False, "error": str(error)}
-        connection.settimeout(5.0)
-        connection.sendall(json.dumps(result).encode() + b"\n")
+        try:
+            connection.settimeout(5.0)
+            connection.sendall(json.dumps(result).encode() + b"\n")
+        finally:
+            if leaves and self._leave is not None and self._profile is None:
+                self._leave()
 
     def _do_status(self, request: dict[str, Any]) -> dict[str, Any]:
         recorder: FlightRecorder | None = self._recorder()
@@ -109,6 +122,13 @@ class Requests:
         if path is not None and not isinstance(path, str):
             raise errors.ValueError("the path of a dump is a text")
         return {"path": recorder.dump(path, str(request.get("reason", "request"))[:200])}
+
+    def _do_leave(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._leave is None:
+            raise errors.StateError("this process has a flight recorder, which keeps listening")
+        if self._profile is not None:
+            raise errors.StateError("a profile runs: `fastprof stop` ends it")
+        return {}
 
     def _do_start(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"missing": dict(self._begin(_profile_options(request), until_stop=True).missing)}

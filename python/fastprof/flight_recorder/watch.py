@@ -41,11 +41,14 @@ class Watch:
         """Listen on the socket, and begin. Raises OSError if the socket cannot be made."""
         if self._path is not None:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            new = os.path.splitext(self._path)[0] + ".new"  # no longer: paths of sockets are short
             with contextlib.suppress(OSError):
-                os.unlink(self._path)  # of a program that this process executed before
-            listener.bind(self._path)
-            os.chmod(self._path, 0o600)
+                os.unlink(new)
+            listener.bind(new)
+            os.chmod(new, 0o600)
             listener.listen(16)
+            # Who finds the socket can connect. Replaces that of a program that this process executed before.
+            os.rename(new, self._path)
             listener.setblocking(False)
             self._listener, self._own = listener, OwnDescriptor(listener.fileno())
         self.begin()

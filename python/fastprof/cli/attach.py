@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof attach: a profile of a running Python process that never imported fastprof."""
+
+from __future__ import annotations
+
+import argparse
+
+from fastprof.base import errors
+from fastprof.cli.ask import ask, find_alive
+from fastprof.cli.formats import format_help
+from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.profile import (
+    add_output_options,
+    add_profile_options,
+    output_path,
+    print_written,
+    profile_options,
+)
+
+__all__ = ["add_parser"]
+
+_SAMPLES_HZ = 1000.0
+_EPILOG = f"""\
+PID is that of a Python process of this user, which need not know fastprof: `fastprof ps --all` lists them. It must
+run the same version of CPython as this command. Up to 3.13 it is reached by gdb or lldb, which stop it for some tens of
+milliseconds; from 3.14 on by the interpreter itself. It then loads fastprof on a thread, records, writes the trace,
+and closes what it has opened. It is not restarted, and goes on if this command is killed.
+
+Without --sample or --calls, stacks are sampled at {_SAMPLES_HZ:g} Hz.
+
+examples:
+  fastprof attach 4711
+  fastprof attach 4711 --seconds 30 --sample=100 -o slow.html
+  fastprof attach 4711 --calls --with-stack -o calls.pftrace
+
+{format_help()}"""
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the subcommand's parser."""
+    parser = command_parser(
+        commands, "attach", "profile a running Python process that never imported fastprof", _EPILOG
+    )
+    parser.add_argument("pid", type=int, metavar="PID")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=10.0,
+        metavar="N",
+        help="for so long (default: %(default)g)",
+    )
+    add_output_options(parser)
+    add_profile_options(parser)
+    parser.set_defaults(command=attach)
+
+
+def attach(options: argparse.Namespace) -> int:
+    """Attach, profile, and detach; return the exit code."""
+    if not options.seconds > 0:
+        raise errors.ValueError(f"invalid --seconds {options.seconds:g}. Use a number above 0.")
+    path = output_path(options, options.pid, several=False)
+    if options.sample is None and not options.calls:
+        options.sample = _SAMPLES_HZ
+    request = {
+        "do": "profile",
+        "options": profile_options(options),
+        "seconds": options.seconds,
+        "path": path,
+        "leave": True,
+    }
+    process = find_alive(options.pid)
+    if process is None or process.socket is None:
+        from fastprof.attach import connection
+
+        process = connection.attach(options.pid)
+    print_written(ask(process, request, 600.0 + options.seconds))
+    return 0

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof attach on processes that never imported fastprof: it records, leaves nothing, and says why it cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.attach import injection, permission, processes
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gdb") is None, reason="needs Linux and gdb"
+)
+
+WAIT_S = 120
+# What the main thread does; each waits in another way, or runs.
+MAIN = {
+    "runs": "while True: sum(range(10000))",
+    "sleeps": "time.sleep(600)",
+    "waits for a lock": "threading.Event().wait()",
+    "waits for a lock with a limit": "threading.Event().wait(600)",
+    "runs tasks": "import asyncio; asyncio.run(asyncio.sleep(600))",
+}
+PROGRAM = """
+import os, sys, threading, time
+def named_work():
+    while True:
+        sum(range(1000))
+        time.sleep(0.0005)
+threading.Thread(target=named_work, daemon=True).start()
+print(os.getpid(), flush=True)
+"""
+SERVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = str(sum(range(10000))).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The processes' folder. Its name is short, because the path of a socket has at most 107 bytes."""
+    path = tempfile.mkdtemp(prefix="fp")
+    monkeypatch.setenv("FASTPROF_PROCESS_FOLDER", path)
+    yield Path(path)
+    shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def program(code: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running program, and the first line that it has printed."""
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def command(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "fastprof", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        env={**os.environ, **environment},
+    )
+    if any(word in done.stderr for word in ("ptrace_scope", "SYS_PTRACE", "seccomp")):
+        pytest.skip(done.stderr)
+    return done
+
+
+def attach(pid: int, *words: object) -> None:
+    done = command("attach", pid, *words)
+    assert done.returncode == 0, done.stderr
+
+
+def state(pid: int) -> str:
+    return processes.status_of(pid)["State"][:1]
+
+
+@pytest.mark.parametrize("main", MAIN)
+def test_a_running_program_is_sampled_and_goes_on(main: str, folder: Path, tmp_path: Path) -> None:
+    with program(PROGRAM + MAIN[main]) as (process, _):
+        for number in range(2):
+            path = tmp_path / f"{number}.fastprof"
+            attach(process.pid, "--seconds", 0.5, "-o", path)
+            names = fastprof.load(path).names
+            assert any("named_work" in name for name in names), list(names)
+            end_s = time.monotonic() + WAIT_S
+            while list(folder.iterdir()) and time.monotonic() < end_s:
+                time.sleep(0.01)
+            assert list(folder.iterdir()) == []
+        assert process.poll() is None and state(process.pid) in "RS"
+
+
+def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> None:
+    code = PROGRAM.replace("sum(range", "called(range") + MAIN["sleeps"]
+    with program("def called(x): return sum(x)\n" + code) as (process, _):
+        rows = [
+            json.loads(line) for line in command("ps", "--all", "--as-json").stdout.split("\n")[:-1]
+        ]
+        (row,) = [row for row in rows if row["pid"] == process.pid]
+        assert row["state"] == f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        attach(process.pid, "--calls", "--seconds", 0.5, "-o", tmp_path / "o.json")
+    table = fastprof.load(tmp_path / "o.json")
+    assert sum(table.name(i).endswith(": called") for i in range(len(table))) > 3
+    assert "sample" not in table.sites.field("category")
+
+
+def test_a_server_answers_every_request_meanwhile(tmp_path: Path) -> None:
+    answers: list[int] = []
+    ends = threading.Event()
+
+    def ask(port: int) -> None:
+        while not ends.is_set():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+            connection.request("GET", "/")
+            answers.append(int(connection.getresponse().read()))
+            connection.close()
+            time.sleep(0.002)
+
+    with program(SERVER) as (process, port):
+        client = threading.Thread(target=ask, args=(int(port),))
+        client.start()
+        try:
+            for _ in range(10):
+                attach(process.pid, "--seconds", 0.1, "-o", tmp_path / "o.fastprof")
+        finally:
+            ends.set()
+            client.join()
+        assert process.poll() is None
+    assert len(answers) > 10 and set(answers) == {sum(range(10000))}
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_program_that_ends_or_stops_meanwhile(sent: signal.Signals, tmp_path: Path) -> None:
+    with program(PROGRAM + MAIN["sleeps"]) as (process, _):
+        words = [sys.executable, "-m", "fastprof", "attach", str(process.pid), "--seconds", "600"]
+        with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+            while "profiling" not in command("ps").stdout:
+                assert running.poll() is None
+            process.send_signal(sent)
+            _, said = running.communicate(timeout=WAIT_S)
+            assert running.returncode == 2
+            assert ("ended" if sent == signal.SIGKILL else "kill -CONT") in said, said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_why_it_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with program(PROGRAM + MAIN["sleeps"]) as (process, _):
+
+        def refused(**environment: str) -> str:
+            done = command("attach", process.pid, **environment)
+            assert done.returncode == 2 and "Traceback" not in done.stderr
+            assert process.poll() is None and state(process.pid) != "t"
+            return done.stderr
+
+        assert "install gdb" in refused(PATH=str(tmp_path))
+        # A debugger that says nothing at all.
+        (tmp_path / "gdb").write_text("#!/bin/sh\n")
+        (tmp_path / "gdb").chmod(0o755)
+        assert "ended unexpectedly" in refused(PATH=f"{tmp_path}:/usr/bin:/bin")
+        process.send_signal(signal.SIGSTOP)
+        while state(process.pid) != "T":
+            pass
+        assert f"kill -CONT {process.pid}" in refused()
+        assert state(process.pid) == "T"
+    gone = command("attach", process.pid)
+    assert gone.returncode == 2 and "ps --all" in gone.stderr
+    with subprocess.Popen(["sleep", "600"]) as other:
+        assert "does not run CPython" in command("attach", other.pid).stderr
+        other.kill()
+
+
+def test_another_version_is_named(tmp_path: Path) -> None:
+    """A program whose interpreter says 3.9 by its name."""
+    old = tmp_path / "python3.9"
+    shutil.copy("/bin/sleep", old)
+    with subprocess.Popen([old, "600"]) as process:
+        while "python3.9" not in os.readlink(f"/proc/{process.pid}/exe"):
+            pass
+        said = command("attach", process.pid).stderr
+        process.kill()
+    assert "runs CPython 3.9" in said and "3.10 and later" in said
+
+
+OWN = {"Uid": "1000 1000 1000 1000", "CapEff": "0", "Seccomp": "0"}
+
+
+@pytest.mark.parametrize(
+    ("own", "target", "scope", "container", "said"),
+    [
+        ({}, {"Uid": "0 0 0 0"}, 1, False, "belongs to the user 0"),
+        ({}, {}, 3, True, "until the machine restarts"),
+        ({}, {}, 2, False, "to root only"),
+        ({}, {}, 1, True, "sysctl kernel.yama.ptrace_scope=0"),
+        ({}, {}, 0, True, "--cap-add SYS_PTRACE"),
+        ({"Seccomp": "2"}, {}, 0, False, "seccomp"),
+        ({"CapEff": "80000", "Seccomp": "2"}, {"Uid": "0 0 0 0"}, 1, True, "seccomp"),
+        ({}, {}, 0, False, "PR_SET_DUMPABLE"),
+    ],
+)
+def test_what_forbids_it(
+    own: dict[str, str], target: dict[str, str], scope: int, container: bool, said: str
+) -> None:
+    reason = permission.explain_refusal({**OWN, **own}, {**OWN, **target}, scope, container)
+    assert said in reason
+
+
+def test_newer_interpreters_run_the_script_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = processes.PythonProcess(4711, 14, False, "/usr/bin/python3.14")
+    given: list[tuple[int, str]] = []
+    monkeypatch.setattr(sys, "remote_exec", lambda *args: given.append(args), raising=False)
+    injection.run_script(process, "/a/script.py")
+    assert given == [(4711, "/a/script.py")]
+
+    def refuse(*args: object) -> None:
+        raise RuntimeError("remote debugging is not enabled")
+
+    monkeypatch.setattr(sys, "remote_exec", refuse)
+    with pytest.raises(errors.UnavailableError, match="PYTHON_DISABLE_REMOTE_DEBUG"):
+        injection.run_script(process, "/a/script.py")
