@@ -7,7 +7,10 @@ import argparse
 import json
 from typing import Any
 
+from fastprof.base import errors
+from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 
@@ -20,6 +23,7 @@ examples:
   fastprof ranks FOLDER
   fastprof ranks FOLDER --as-json | jq .stragglers
   fastprof ranks FOLDER --strict
+  fastprof ranks FOLDER -o all.json.gz --only 0,3-7
 """
 
 
@@ -33,17 +37,59 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="end if a rank is missing, short or damaged"
     )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="write the events of all ranks to a trace, on the first rank's clock, instead of printing answers",
+    )
+    parser.add_argument(
+        "--only", metavar="RANKS", help="ranks of the trace, such as 0,3-7 (default: all)"
+    )
+    add_format_option(parser)
     parser.set_defaults(command=ranks)
 
 
 def ranks(options: argparse.Namespace) -> int:
     """Print the answers; return the exit code."""
+    kind = None
+    if options.output is not None:
+        kind = format_of(options.output, options.to)
+        check_output(options.output)
     from fastprof.ranks.job import open_job
     from fastprof.ranks.text import job_lines, job_values
 
     job: Any = open_job(options.folder, strict=options.strict)
+    if kind is not None:
+        return _write(job, options, kind)
     if options.as_json:
         print(json.dumps(job_values(job), indent=1))
     else:
         print("\n".join(job_lines(job)))
     return 0
+
+
+def _write(job: Any, options: argparse.Namespace, kind: str) -> int:
+    from fastprof.ranks.folder import number_list
+    from fastprof.ranks.timeline import timeline
+
+    chosen = None if options.only is None else _numbers(options.only)
+    write_table(timeline(job, chosen), options.output, kind)
+    for each in job.problems:
+        print(f"problem: {each}")
+    if job.uncalibrated and chosen is None:
+        print(f"problem: no clock for rank {number_list(job.uncalibrated)}: left out")
+    return 0
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of "0,3-7". Raises errors.ValueError for anything else."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if not low.isdecimal() or not (high or low).isdecimal():
+            raise errors.ValueError(
+                f"invalid ranks {text!r}. Write numbers and ranges, such as 0,3-7."
+            )
+        found += range(int(low), int(high or low) + 1)
+    return found

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from fastprof.ranks.clocks import RankClock
 from fastprof.ranks.handler import write_rank as write
 from fastprof.ranks.job import Job
 from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
 from fastprof.ranks.matching import Matched
 from fastprof.ranks.shard import COLUMNS
 from fastprof.ranks.stragglers import Straggler
+from fastprof.ranks.timeline import timeline
 
-__all__ = ["COLUMNS", "Job", "Matched", "Straggler", "open", "write"]
+__all__ = ["COLUMNS", "Job", "Matched", "RankClock", "Straggler", "open", "timeline", "write"]

@@ -14,6 +14,7 @@ from fastprof.base import errors
 from fastprof.base.cached_property import cached_property
 from fastprof.base.formatting import counted
 from fastprof.exporters.tabular import optional_package
+from fastprof.ranks.clocks import RankClock, align_clocks, violations
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
 from fastprof.ranks.folder import Shard, find_shards, number_list
 from fastprof.ranks.matching import Matched, match_collectives
@@ -91,6 +92,11 @@ class Job:
     def manifests(self) -> list[dict[str, Any]]:
         """The manifests of the shards that were read: host, pid, versions, clock, what was dropped or not recorded."""
         return [dict(shard.manifest) for shard, _ in self._summaries]
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The shards that were read: path and manifest of each, by rank."""
+        return [shard for shard, _ in self._summaries]
 
     @property
     def shard_paths(self) -> list[str]:
@@ -205,6 +211,22 @@ class Job:
     def complete_steps(self) -> Array:
         """Numbers of the steps that all ranks have, int64."""
         return self.steps[self._complete]
+
+    @cached_property
+    def clocks(self) -> dict[int, RankClock]:
+        """The clocks of ranks against the first rank's, by rank; a rank that cannot be compared is absent."""
+        manifests = {shard.rank: shard.manifest for shard, _ in reversed(self._summaries)}
+        return align_clocks(self.collectives, manifests)
+
+    @cached_property
+    def violations(self) -> int:
+        """Number of collectives that a rank, on corrected time, enters after another has left; 0 is to be expected."""
+        return violations(self.collectives, self.clocks)
+
+    @property
+    def uncalibrated(self) -> list[int]:
+        """Ranks whose clock cannot be compared with the first rank's."""
+        return [rank for rank in self.ranks if rank not in self.clocks]
 
     # ---- rows ----------------------------------------------------------------------------------
 

@@ -121,6 +121,7 @@ def write_shard(
         "clock": dict(clock or {}),
         "dropped": dict(table.dropped),
         "missing": {**(missing or {}), **calls.missing},
+        "threads": [[track.tid, track.name] for track in table.tracks],
         "steps": steps,
         "steps_are": origin,
         **(details or {}),

@@ -51,6 +51,9 @@ def job_values(job: Job) -> dict[str, Any]:
         ],
         "stages": _stages(job),
         "collectives": _collectives(job),
+        "clocks": _clocks(job),
+        "violations": job.violations,
+        "uncalibrated": job.uncalibrated,
     }
 
 
@@ -83,6 +86,49 @@ def job_lines(job: Job) -> list[str]:
                 f"  {each['kind']:<16}{shortened(each['group'], 22):<24}{each['calls']:>7}{size:>12}"
                 f"{_ms(each['least_ns']):>12}{_ms(each['waiting_ns']):>12}"
             )
+    return lines + _clock_lines(job, values["clocks"])
+
+
+def _clocks(job: Job) -> list[dict[str, Any]]:
+    """Return by rank how far its clock is ahead of the first rank's at the begin, and the bound of the error."""
+    found = []
+    for shard in job.shards:
+        clock = job.clocks.get(shard.rank)
+        if clock is not None:
+            begin = int(shard.manifest["t0_ns"])
+            least, most = clock.bounds_ns(begin)
+            found.append(
+                {
+                    "rank": shard.rank,
+                    "how": clock.how,
+                    "ahead_ns": int(clock.ahead_ns(begin)),
+                    "error_ns": int(most - least + 1) // 2,
+                }
+            )
+    return found
+
+
+def _clock_lines(job: Job, clocks: list[dict[str, Any]]) -> list[str]:
+    compared = [each for each in clocks if each["how"] == "collectives"]
+    if not compared and not job.uncalibrated:
+        return []
+    lines = ["", f"clocks, against rank {job.ranks[0]}'s at the begin:"]
+    furthest = sorted(compared, key=lambda each: -abs(each["ahead_ns"]))[:4]
+    for each in furthest:
+        lines.append(
+            f"  rank {each['rank']} is {_ms(each['ahead_ns'])} ahead, within {_ms(each['error_ns'])}"
+        )
+    if len(compared) > len(furthest):
+        lines.append(f"  {counted(len(compared) - len(furthest), 'more rank')}, less far")
+    if job.violations:
+        lines.append(
+            f"  {counted(job.violations, 'collective')} that a rank enters after another left"
+        )
+    if job.uncalibrated:
+        lines.append(
+            f"  rank {number_list(job.uncalibrated)}: cannot be compared: too few collectives with other ranks, or the "
+            "clock was set"
+        )
     return lines
 
 

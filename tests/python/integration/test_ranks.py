@@ -208,6 +208,61 @@ def test_a_folder_of_traces_gives_the_answers_of_shards(tmp_path: Path, suffix: 
     assert sum(after.get(path) == time for path, time in times.items()) >= 3
 
 
+@pytest.mark.parametrize(("ranks", "seed"), [(2, 0), (8, 1), (8, 2), (40, 3)])
+def test_planted_offset_and_drift_are_found(tmp_path: Path, ranks: int, seed: int) -> None:
+    """Offsets of up to 10 s, drifts of up to 100 ppm: found within 50 us, and always inside the certificate."""
+    draw = np.random.default_rng(seed)
+    simulated = SimulatedJob(
+        ranks, 240, kernels=6, seed=seed, offset_ns=draw.integers(-(10**10), 10**10, ranks),
+        drift_ppm=draw.uniform(-100, 100, ranks),
+    )  # fmt: skip
+    simulated.write(str(tmp_path))
+    job = fastprof.ranks.open(tmp_path)
+    assert job.uncalibrated == [] and job.violations == 0
+    times = np.linspace(0, simulated.end.max(), 300).astype(np.int64)
+    for rank, clock in job.clocks.items():
+        own = simulated.local(rank, times)
+        truth = own - simulated.local(0, times)
+        least, most = clock.bounds_ns(own)
+        assert (np.abs(clock.ahead_ns(own) - truth) <= 50_000).all()
+        assert (least <= truth).all() and (truth <= most).all()
+
+
+def test_one_trace_of_all_ranks_on_one_clock(tmp_path: Path) -> None:
+    offsets = np.array([0, 5 * 10**9, -(10**9)])
+    simulated = SimulatedJob(3, 20, offset_ns=offsets)
+    simulated.write(str(tmp_path / "ranks"))
+    lone = table_of([(("work", "user_annotation"), 10**18, 10**18 + 5)])
+    fastprof.ranks.write(lone, tmp_path / "ranks", rank=0, world_size=1)  # another job's
+    fastprof.ranks.write(simulated.table(0), tmp_path / "ranks", rank=0, world_size=3)
+    words = [sys.executable, "-m", "fastprof", "ranks", "ranks", "-o", "all.json", "--only", "0-2"]
+    subprocess.run(words, cwd=tmp_path, timeout=300, check=True)
+    table = fastprof.load(tmp_path / "all.json")
+    assert len(table) == sum(len(simulated.table(rank)) for rank in range(3))
+    pids = np.array([table.tracks[track].pid for track in table.column("track").tolist()])
+    steps = [row for row in range(len(table)) if table.name(row).startswith("ProfilerStep#")]
+    begins = {int(pid): table.start_ns[[r for r in steps if pids[r] == pid]] for pid in set(pids)}
+    assert len(begins) == 3
+    expected = simulated.local(0, simulated.begin)
+    for rank, pid in enumerate(sorted(begins)):
+        assert (np.abs(np.sort(begins[pid]) - expected[rank]) < 60_000).all()
+
+
+def test_ranks_without_common_collectives_are_shown_apart(tmp_path: Path) -> None:
+    simulated = SimulatedJob(3, 5)
+    for rank in range(2):
+        fastprof.ranks.write(simulated.table(rank), tmp_path, rank=rank, world_size=3)
+    lone = table_of(
+        [((f"ProfilerStep#{n}", "user_annotation"), 9 * n, 9 * n + 5) for n in range(5)]
+    )
+    fastprof.ranks.write(lone, tmp_path, rank=2, world_size=3)
+    job = fastprof.ranks.open(tmp_path)
+    assert job.uncalibrated == [2]
+    assert len(fastprof.ranks.timeline(job)) == sum(len(simulated.table(rank)) for rank in range(2))
+    with pytest.raises(fastprof.errors.ValueError, match="clock of rank 2 cannot be compared"):
+        fastprof.ranks.timeline(job, [0, 2])
+
+
 def test_engines_read_all_events(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     SimulatedJob(3, 5).write(str(tmp_path))

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""timeline: the events of several ranks as one table, on the first rank's clock, for any trace format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+from fastprof.base.device_type import DeviceType
+from fastprof.exporters.tabular import optional_package
+from fastprof.importers.chrome_args import DEVICE_CATEGORIES
+from fastprof.model.columns import CodedColumn
+from fastprof.model.merge import merge_tables
+from fastprof.model.sites import Site, Track
+from fastprof.model.table import EventTable
+from fastprof.ranks.folder import Shard, number_list
+from fastprof.ranks.job import Job
+
+__all__ = ["timeline"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
+    """Return the events of ranks on one clock, each rank a process. ranks: default all whose clock is known.
+
+    Times are those of the first rank's clock. metadata["merged"] has by rank the bound of the clock's error
+    (clock_error_ns). Raises errors.ValueError for ranks that were not read or whose clock cannot be compared
+    (Job.uncalibrated): they are never merged as if it were known.
+
+        fastprof.ranks.timeline(job, [0, 3]).export("ranks.json.gz")
+    """
+    wanted = [rank for rank in job.ranks if rank in job.clocks] if ranks is None else list(ranks)
+    absent = [rank for rank in wanted if rank not in job.ranks]
+    unknown = [rank for rank in wanted if rank in job.ranks and rank not in job.clocks]
+    if absent or unknown or not wanted:
+        what = f"rank {number_list(absent)} was not read" if absent else "no rank is named"
+        if unknown:
+            what = f"the clock of rank {number_list(unknown)} cannot be compared with rank {job.ranks[0]}'s"
+        raise errors.ValueError(f"no timeline: {what}. Name ranks of {number_list(job.ranks)}.")
+    shards = [shard for shard in job.shards if shard.rank in wanted]
+    return merge_tables(
+        [_table(job, shard) for shard in shards], [f"rank {shard.rank}" for shard in shards]
+    )
+
+
+def _table(job: Job, shard: Shard) -> EventTable:
+    parquet = optional_package("pyarrow.parquet", "ranks")
+    data = parquet.read_table(shard.path, partitioning=None).unify_dictionaries().combine_chunks()
+    clock = job.clocks[shard.rank]
+    start = data["start_ns"].to_numpy()
+    end = start + data["duration_ns"].to_numpy()
+    (name, names), (category, categories) = (_codes(data[n]) for n in ("name", "category"))
+    pairs, site = np.unique(name * len(categories) + category, return_inverse=True)
+    kinds = [divmod(pair, len(categories)) for pair in pairs.tolist()]
+    types = np.array([int(DEVICE_CATEGORIES.get(categories[c], DeviceType.CPU)) for _, c in kinds])
+    site = site.reshape(-1)
+    on_device = types[site] != int(DeviceType.CPU) if len(site) else np.zeros(0, np.bool_)
+    correlation = data["correlation"].to_numpy()
+    least, most = clock.bounds_ns(start[:1])
+    manifest = shard.manifest
+    return EventTable(
+        {
+            "start_ns": clock.to_reference(start),
+            "end_ns": clock.to_reference(end),
+            "site": site,
+            "track": data["thread"].to_numpy(),
+            "device_type": types[site] if len(site) else site,
+            "device_index": np.zeros(len(start), np.int32),
+            "external_id": np.where(on_device, 0, correlation),
+            "linked_correlation_id": np.where(on_device, correlation, 0),
+        },
+        sites=[Site(names[n], category=categories[c]) for n, c in kinds],
+        tracks=_tracks(manifest, data["thread"].to_numpy()),
+        coded={"metadata_json": _arguments(data)},
+        pid=int(manifest["pid"]),
+        process_name=str(manifest.get("host", "")) or "process",
+        t0_ns=int(clock.to_reference(int(manifest["t0_ns"]))),
+        clock_error_ns=int((most - least).max(initial=0)) // 2
+        + int(manifest.get("clock_error_ns", 0)),
+        metadata={"distributedInfo": {"rank": shard.rank, "world_size": job.world_size}},
+    )
+
+
+def _codes(column: Any) -> tuple[Array, list[str]]:
+    if not column.num_chunks:
+        return np.zeros(0, np.int64), [""]
+    chunk = column.chunk(0)
+    return chunk.indices.to_numpy(zero_copy_only=False).astype(
+        np.int64
+    ), chunk.dictionary.to_pylist()
+
+
+def _tracks(manifest: dict[str, Any], threads: Array) -> list[Track]:
+    pid = int(manifest["pid"])
+    known = manifest.get("threads") or []
+    found = [
+        Track(n + 1, pid=pid, tid=int(tid), name=str(name)) for n, (tid, name) in enumerate(known)
+    ]
+    return found + [
+        Track(n + 1, pid=pid, tid=n + 1, name=f"thread {n}")
+        for n in range(len(found), int(threads.max(initial=-1)) + 1)
+    ]
+
+
+def _arguments(data: Any) -> CodedColumn:
+    """Return the args of collectives: kind, group and number, by which the calls of a collective can be found."""
+    kind = data["collective"].to_pylist()
+    rows = [row for row, value in enumerate(kind) if value is not None]
+    group, sequence = (data[n].take(rows).to_pylist() for n in ("group", "sequence"))
+    codes = np.full(len(kind), -1, np.int32)
+    codes[rows] = np.arange(len(rows))
+    texts = [
+        json.dumps({"Collective name": kind[row], "Process Group Name": g, "Seq": s})
+        for row, g, s in zip(rows, group, sequence, strict=True)
+    ]
+    return CodedColumn(codes, texts)
