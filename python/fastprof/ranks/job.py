@@ -20,6 +20,7 @@ from fastprof.ranks.folder import Shard, find_shards, number_list
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
+from fastprof.ranks.replay import own_segments
 from fastprof.ranks.stragglers import Straggler, find_stragglers
 
 __all__ = ["Job", "open_job"]
@@ -157,7 +158,9 @@ class Job:
     @cached_property
     def stragglers(self) -> list[Straggler]:
         """The slow ranks, the most costly first."""
-        return find_stragglers(np.array(self.ranks, np.int64), self.own_ns)
+        summaries = [(shard.rank, each) for shard, each in self._summaries]
+        segments = own_segments(self.collectives, summaries, self.complete_steps)
+        return find_stragglers(np.array(self.ranks, np.int64), self.own_ns, segments)
 
     def why(self, rank: int) -> list[tuple[str, int]]:
         """Return what a rank does longer than the median rank, as (what, ns a step), most first.

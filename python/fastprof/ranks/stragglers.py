@@ -39,11 +39,14 @@ class Straggler(NamedTuple):
     cost_ns: int
 
 
-def find_stragglers(ranks: Array, own_ns: Array) -> list[Straggler]:
+def find_stragglers(
+    ranks: Array, own_ns: Array, segments_ns: Array | None = None
+) -> list[Straggler]:
     """Return the slow ranks, the most costly first.
 
     ranks: numbers. own_ns: time by (rank, step), negative where a rank lacks the step; such steps are left out.
-    A step lasts as long as its slowest rank. Any thread.
+    segments_ns: the same time cut into segments, (rank, segment) over all steps, for the cost: a segment lasts as long
+    as its slowest rank; default: a step is one segment. Any thread.
     """
     own = own_ns[:, (own_ns >= 0).all(axis=0)].astype(np.float64)
     size, steps = own.shape
@@ -61,9 +64,7 @@ def find_stragglers(ranks: Array, own_ns: Array) -> list[Straggler]:
     slow &= median_of_rank - middle > _LEAST_SHARE * middle
     found = []
     for at in np.flatnonzero(slow).tolist():
-        rest = np.delete(own, at, axis=0).max(axis=0)
-        usual = np.median(own, axis=0)
-        cost = np.maximum(own.max(axis=0) - np.maximum(rest, usual), 0).mean()
+        cost = _cost(own if segments_ns is None else segments_ns, at) / steps
         found.append(
             Straggler(
                 int(ranks[at]),
@@ -75,6 +76,13 @@ def find_stragglers(ranks: Array, own_ns: Array) -> list[Straggler]:
             )
         )
     return sorted(found, key=lambda each: (-each.cost_ns, each.rank))
+
+
+def _cost(segments: Array, at: int) -> float:
+    """Return the ns by which all segments together would be shorter if rank `at` took the median of the others."""
+    others = np.delete(segments, at, axis=0)
+    replayed = np.maximum(others.max(axis=0), np.median(others, axis=0))
+    return float(np.maximum(segments.max(axis=0) - replayed, 0).sum())
 
 
 def _by_count(own: Array, middle: float, median_of_rank: Array) -> tuple[Array, Array]:

@@ -160,6 +160,15 @@ def test_a_rank_of_five_percent_is_found(tmp_path: Path, ranks: int, trials: int
         assert found[0].own_ns / found[0].median_ns == pytest.approx(1.05, abs=0.01)
 
 
+@pytest.mark.parametrize("ranks", [2, 8, 64])
+def test_the_cost_of_a_straggler_is_what_steps_gain_without_it(tmp_path: Path, ranks: int) -> None:
+    slow, usual = (SimulatedJob(ranks, kernels=6, slow=each) for each in ({1: 1.2}, {}))
+    slow.write(str(tmp_path))
+    (found,) = fastprof.ranks.open(tmp_path).stragglers
+    gain = float((slow.end - slow.begin).mean() - (usual.end - usual.begin).mean())
+    assert found.rank == 1 and found.cost_ns == pytest.approx(gain, rel=0.1)
+
+
 def test_ranks_without_a_straggler(tmp_path: Path) -> None:
     for trial in range(8):
         SimulatedJob(8, kernels=6, seed=trial).write(str(tmp_path / str(trial)))
