@@ -96,7 +96,7 @@ class Debugger:
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError, errors.Error):
             self._do("detach")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(errors.Error):
             self._write("quit")
         try:
             self._program.wait(_INTERRUPT_S)
@@ -157,8 +157,11 @@ class Debugger:
 
     def _write(self, line: str) -> None:
         assert self._program.stdin is not None
-        self._program.stdin.write(line.encode(errors="surrogateescape") + b"\n")
-        self._program.stdin.flush()
+        try:
+            self._program.stdin.write(line.encode(errors="surrogateescape") + b"\n")
+            self._program.stdin.flush()
+        except OSError as error:
+            raise errors.UnavailableError(f"the debugger has ended unexpectedly: {error}") from None
 
     def _do(self, line: str, limit_s: float = _ANSWER_S) -> str:
         """Send a command; return all that was printed until it had ended."""
