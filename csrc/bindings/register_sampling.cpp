@@ -51,6 +51,9 @@ class StackSampler {
     if (problem.empty()) hold_.set();
     return problem;
   }
+  std::string write_to(const std::string& path, size_t file_bytes, double seconds) {
+    return sampler_->write_to(path, file_bytes, seconds);
+  }
   void end() {
     if (!hold_.clear()) return;
     const python_adapter::WithoutGil released;
@@ -108,6 +111,10 @@ void register_sampling(py::module_& module) {
       .def(py::init<double, uint64_t>(), py::arg("hz"), py::arg("max_runs"))
       .def("begin", &StackSampler::begin,
            "Start the sampling thread. Return why it cannot be started; empty if it runs.")
+      .def("write_to", &StackSampler::write_to, py::arg("path"), py::arg("file_bytes"),
+           py::arg("seconds"),
+           "Write the samples into a new file that keeps the last ones, from begin() on. Return "
+           "what failed; empty if nothing.")
       .def("end", &StackSampler::end,
            "Stop, if it is on; what was sampled stays. The destructor does, too.")
       .def_property_readonly("active", &StackSampler::active)

@@ -121,7 +121,7 @@ PYTHON = {
         "record",
         "compat",
     },
-    "flight_recorder": {"base", "model", "adapters", "record", "profiler"},
+    "flight_recorder": {"base", "model", "decode", "adapters", "record", "profiler"},
     "ranks": {"base", "model", "analysis", "exporters", "importers", "profiler"},
     "attach": {"base", "record", "flight_recorder"},
     "integrations": {"record", "profiler"},

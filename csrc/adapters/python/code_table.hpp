@@ -41,6 +41,10 @@ class CodeTable {
   uint32_t read(uintptr_t code, const char* head);
   void keep(uintptr_t code, const char* head, uint32_t number);
   void drop_newest() { codes_.pop_back(); }
+  void clear() {
+    codes_.clear();
+    known_.clear();
+  }
 
   // Line of the instruction at a byte offset; 0 if it has none.
   int line(uint32_t number, int64_t offset) const;

@@ -48,6 +48,7 @@ StackSampler::StackSampler(double hz, uint64_t max_runs)
     : period_ns_(std::max<int64_t>(static_cast<int64_t>(1e9 / hz), 1000)),
       max_runs_(max_runs),
       pid_(static_cast<int>(::getpid())),
+      hz_(hz),
       reader_(pid_),
       codes_(pid_) {}
 
@@ -109,6 +110,14 @@ std::string StackSampler::begin(int64_t unix_offset_ns) {
   return problem;
 }
 
+std::string StackSampler::write_to(const std::string& path, size_t file_bytes, double seconds) {
+  auto file = std::make_unique<SampleFile>(hz_, file_bytes / kSampleSegments,
+                                           static_cast<int64_t>(seconds * 1e9));
+  std::string problem = file->open(path);
+  if (problem.empty()) file_ = std::move(file);
+  return problem;
+}
+
 void StackSampler::end() {
   if (thread_ == nullptr) return;
   {
@@ -166,8 +175,22 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
     ++counts_.torn;
     return;
   }
+  if (file_ != nullptr && file_->is_segment_over(now_ns)) begin_segment(now_ns);
   for (const ThreadWords& thread : others_.threads()) sample(thread, now_ns, number);
   last_tick_ns_ = now_ns;
+  if (file_ != nullptr) file_->commit();
+}
+
+// Forgets all numbers: the records of a segment do not refer to another one.
+void StackSampler::begin_segment(int64_t now_ns) {
+  known_.clear();
+  children_.clear();
+  nodes_.clear();
+  threads_.clear();
+  runs_.clear();
+  codes_.clear();
+  codes_in_file_ = 0;
+  file_->begin_segment(now_ns);
 }
 
 void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t number) {
@@ -181,6 +204,7 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
     known.id = thread.id;
     known.thread = static_cast<uint32_t>(threads_.size());
     threads_.push_back({thread.tid, thread.id});
+    if (file_ != nullptr) file_->add_thread(thread.tid);
   }
   int64_t cpu_ns = 0;
   const bool has_clock = thread.tid != 0 && platform::read_thread_cpu_ns(thread.tid, &cpu_ns);
@@ -243,7 +267,16 @@ uint32_t StackSampler::number_of(const ThreadWords& thread, const CopiedFrame& f
 int32_t StackSampler::child(int32_t parent, uint32_t code, int line) {
   const auto next = static_cast<int32_t>(nodes_.size());
   const auto [found, added] = children_.emplace(NodeKey{parent, code, line}, next);
-  if (added) nodes_.push_back({parent, code, line});
+  if (added) {
+    nodes_.push_back({parent, code, line});
+    if (file_ != nullptr) {
+      for (; codes_in_file_ < codes_.codes().size(); ++codes_in_file_) {
+        const CodeNames& names = codes_.codes()[codes_in_file_];
+        file_->add_code(names.name, names.file, names.first_line);
+      }
+      file_->add_node(nodes_.back());
+    }
+  }
   return found->second;
 }
 
@@ -256,15 +289,17 @@ void StackSampler::add(Known& known, int64_t now_ns, uint64_t number, uint8_t st
     if (last.node == known.node && last.state == state) {
       last.last_ns = at_ns;
       ++last.count;
+      if (file_ != nullptr) file_->update_run(known.run - 1, last);
       return;
     }
   }
-  if (runs_.size() >= max_runs_) {
+  const SampleRun run{at_ns, at_ns, known.thread, known.node, 1, state};
+  if (runs_.size() >= max_runs_ || (file_ != nullptr && !file_->add_run(run))) {
     ++counts_.no_room;
     known.run = 0;
     return;
   }
-  runs_.push_back({at_ns, at_ns, known.thread, known.node, 1, state});
+  runs_.push_back(run);
   known.run = runs_.size();
 }
 

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "adapters/python/code_table.hpp"
 #include "adapters/python/other_threads.hpp"
+#include "adapters/python/sample_file.hpp"
 #include "adapters/python/stack_reader.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -64,6 +66,10 @@ class StackSampler {
   // the monotonic clock. Requires the GIL.
   std::string begin(int64_t unix_offset_ns);
 
+  // Before begin(): the samples go into a file that keeps at least the last `seconds`, if they fit
+  // into half of it; results have those of its newest segment only. Returns what failed.
+  std::string write_to(const std::string& path, size_t file_bytes, double seconds);
+
   // Ends the sampling thread; what it has recorded stays. Without the GIL, from one thread.
   void end();
 
@@ -106,6 +112,7 @@ class StackSampler {
   std::string problem_of_layout();
   void run();
   void tick(int64_t now_ns, uint64_t number);
+  void begin_segment(int64_t now_ns);
   void sample(const ThreadWords& thread, int64_t now_ns, uint64_t number);
   bool read_node(const ThreadWords& thread, int32_t* node, bool* truncated);
   uint32_t number_of(const ThreadWords& thread, const CopiedFrame& frame);
@@ -115,7 +122,10 @@ class StackSampler {
   const int64_t period_ns_;
   const uint64_t max_runs_;
   const int pid_;
+  const double hz_;
   int64_t unix_offset_ns_ = 0;
+  std::unique_ptr<SampleFile> file_;
+  size_t codes_in_file_ = 0;
   OtherThreads others_;
   StackReader reader_;
   CodeTable codes_;

@@ -27,13 +27,17 @@ class _Recorder:
         """It goes on until the interpreter ends: the program may fail on the way there."""
 
 
-def run_under_recorder(call: ProgramCall, options: str) -> int:
+def run_under_recorder(call: ProgramCall, options: str, sample_hz: float | None = None) -> int:
     """Run the program; exit the way it does. options: "1", or "NAME=VALUE,..." of flight_recorder.start().
+
+    sample_hz: also one of these options, from `--sample`.
 
     Processes that the program starts, and that import fastprof, have a recorder with the same options.
     """
     from fastprof import flight_recorder
 
+    if sample_hz is not None:
+        options = ",".join([*([] if options == "1" else [options]), f"sample_hz={sample_hz}"])
     arguments = flight_recorder.options_of(options)
     os.environ[flight_recorder.VARIABLE] = options
     return record_program(_Recorder(arguments), call, "ending the recorder", lambda raised: 0)

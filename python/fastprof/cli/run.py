@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
-        return run_under_recorder(call, options.flight_recorder or "1")
+        return run_under_recorder(call, options.flight_recorder or "1", options.sample)
     start_folder = os.getcwd()
     write_rank = None
     if options.ranks is not None:

@@ -62,7 +62,6 @@ _NOT_OPTIONS = (
         "backing_file",
         "keep_backing_file",
         "follow_children",
-        "sample_hz",
     ),
     "execution_trace_observer",
 )
@@ -113,6 +112,7 @@ def start(
     hang_s: float | None = None,
     max_rss_bytes: int | None = None,
     on_exception: bool = True,
+    sample_hz: float | None = None,
     **profile_options: Any,
 ) -> None:
     """Record from now on into a file of fixed size, of which the oldest records are overwritten.
@@ -122,6 +122,8 @@ def start(
     of their own. Ordinary profiles may run meanwhile; they are complete.
 
     seconds: how much of the past a dump shows, if it fits into max_bytes (64 MiB: 2.7 million ranges).
+    sample_hz: also sample the Python stacks of all threads so many times a second, such as 100, into a file of 4 MiB
+    beside the records: a native thread takes no GIL, so that a hang with the GIL held is sampled, too.
     profile_options: options of profile(): record_shapes, with_stack, python_calls, profile_memory, ...
 
     Dumps, copies of the file with the reason and the stacks of all threads, are written into dump_folder (default:
@@ -148,6 +150,7 @@ def start(
         hang_s=hang_s,
         max_rss_bytes=max_rss_bytes,
         on_exception=on_exception,
+        sample_hz=sample_hz,
         profile_options=profile_options,
     )
     _start(options)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.flight_recorder.sample_file import copied_samples, read_samples
 from fastprof.profiler.recovery import program_name, recover
+from fastprof.profiler.stack_sampling import is_start
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -23,12 +25,13 @@ __all__ = ["SUFFIX", "Dumps", "dump_facts", "python_stacks", "read_dump", "write
 SUFFIX = ".flight"
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Members of a dump's metadata.
-_REASON, _DETAIL, _WHEN, _SECONDS, _STACKS = (
+_REASON, _DETAIL, _WHEN, _SECONDS, _STACKS, _SAMPLES = (
     "reason",
     "detail",
     "dumped_unix_ns",
     "seconds",
     "stacks_of_threads",
+    "samples",
 )
 
 
@@ -99,6 +102,8 @@ def write_dump(
     facts += [(_DETAIL, detail)] if detail else []
     facts += [(_SECONDS, repr(float(seconds)))] if seconds else []
     facts += [(_STACKS, stacks)] if stacks else []
+    samples = copied_samples(records)
+    facts += [(_SAMPLES, samples)] if samples else []
     clean = [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]
     written, _ = _core.copy_backing_file(os.fsencode(records), os.fsencode(path), clean)
     return written
@@ -115,6 +120,7 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     """
     table = recover(path)
     facts = table.metadata["recovered"]["metadata"]
+    samples = facts.pop(_SAMPLES, "")
     if not seconds:
         try:
             seconds = float(facts.get(_SECONDS, 0))
@@ -122,6 +128,8 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
             raise errors.FormatError(
                 f"{os.fspath(path)}: its member {_SECONDS!r} is no number; copy it again"
             ) from error
+    if samples:
+        table = _with_samples(table, samples)
     cut_ns = table.t1_ns - int(seconds * 1e9)
     if not seconds or cut_ns <= table.t0_ns:
         return table
@@ -131,6 +139,18 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     table.t0_ns = cut_ns
     if covered and "overwritten" in table.dropped:
         table.metadata["earlier_events"] = table.dropped.pop("overwritten")
+    return table
+
+
+def _with_samples(table: EventTable, text: str) -> EventTable:
+    """Return the table with the samples of a dump as rows; they may be later than its last event."""
+    from fastprof.decode.sample_rows import with_samples
+
+    found = read_samples(text).without_outermost(is_start)
+    table = with_samples(table, found)
+    if len(found.last_ns):
+        table.t1_ns = max(table.t1_ns, int(found.last_ns.max()))
+    table.metadata["sampling"] = {"hz": found.hz}
     return table
 
 

@@ -8,14 +8,18 @@ import os
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
 from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
+from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.profiler import profile, recording
+from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
 from fastprof.record.process_folder import ProcessFolder
 from fastprof.record.ranges import record_function
@@ -28,6 +32,7 @@ _MIN_BYTES = 4 << 20
 _MIN_SLOW_S = 0.05
 # Numbers of "ProfilerStep#N" wrap here, since a name is kept as long as the recorder runs.
 _STEP_NAMES = 4096
+_MAX_RUNS = 1 << 20  # more than the file of samples has room for
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class FlightOptions:
     hang_s: float | None = None
     max_rss_bytes: int | None = None
     on_exception: bool = True
+    sample_hz: float | None = None
     profile_options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -59,11 +65,15 @@ class FlightOptions:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use 0 or more seconds."
                 )
-        for name in ("max_step_s", "hang_s", "max_rss_bytes"):
+        for name in ("max_step_s", "hang_s", "max_rss_bytes", "sample_hz"):
             if getattr(self, name) is not None and getattr(self, name) <= 0:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use a number above 0, or None."
                 )
+        if self.sample_hz is not None and self.sample_hz > MAX_SAMPLE_HZ:
+            raise errors.ValueError(
+                f"invalid sample_hz={self.sample_hz!r}. Use 100, and at most {MAX_SAMPLE_HZ}."
+            )
         if self.slow_step is not None and self.slow_step <= 1:
             raise errors.ValueError(
                 f"invalid slow_step={self.slow_step!r}. Use a factor above 1, or None."
@@ -88,6 +98,8 @@ class FlightRecorder:
         self.last_step_s = time.monotonic()
         self._lock = threading.RLock()
         self._step_range: Any = None
+        self._sampler: _core.StackSampler | None = None
+        self._sampling_problem = ""
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
         self.folder = ProcessFolder.open(options.max_bytes)
         self.folder.remove_old()
@@ -109,6 +121,19 @@ class FlightRecorder:
             self._remove_records()
             raise
         recording.flight_file = self.records
+        if self.options.sample_hz is not None:
+            sampler = _core.StackSampler(self.options.sample_hz, _MAX_RUNS)
+            self._sampling_problem = (
+                sampler.write_to(
+                    samples_path(self.records), SAMPLE_FILE_BYTES, self.options.seconds
+                )
+                or sampler.begin()
+            )
+            self._sampler = sampler
+            if self._sampling_problem:
+                warnings.warn(
+                    f"fastprof: stacks are not sampled: {self._sampling_problem}", stacklevel=5
+                )
 
     def stop(self) -> None:
         """End the recording and remove its file. No effect when called again, or in a forked child."""
@@ -117,14 +142,18 @@ class FlightRecorder:
         for reason, detail in self.take_due(everything=True):
             self.dump_now(reason, detail)
         recording.flight_file = ""
+        if self._sampler is not None:
+            self._sampler.end()
+            self._sampler = None
         self._profile.stop()
         self._remove_records()
         if "exception" not in self.dumps.written:  # else they are evidence
             self.folder.remove_children()
 
     def _remove_records(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.records)
+        for path in (self.records, samples_path(self.records)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     # ---- dumps ---------------------------------------------------------------------------------
 
@@ -221,6 +250,12 @@ class FlightRecorder:
             return
         self.trigger("slow step", detail)
 
+    def _missing(self) -> dict[str, str]:
+        missing = dict(self._profile.missing)
+        if self._sampling_problem:
+            missing["sample_hz"] = f"stacks are not sampled: {self._sampling_problem}"
+        return missing
+
     # ---- state ---------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
@@ -240,7 +275,7 @@ class FlightRecorder:
                 "dumps": dict(self.dumps.written),
                 "suppressed": dict(self.dumps.suppressed),
                 "dump_bytes": self.dumps.written_bytes,
-                "missing": dict(self._profile.missing),
+                "missing": self._missing(),
             }
 
 

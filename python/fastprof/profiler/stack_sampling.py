@@ -12,7 +12,7 @@ from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
 
-__all__ = ["StackSampling"]
+__all__ = ["StackSampling", "is_start"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
@@ -50,7 +50,7 @@ class StackSampling(Observer):
             counts=counts,
             **columns,
         )
-        self._samples = found.without_outermost(_is_start)
+        self._samples = found.without_outermost(is_start)
         problems = []
         if room := counts["samples_without_room"]:
             problems.append(
@@ -69,7 +69,7 @@ class StackSampling(Observer):
         return self._samples
 
 
-def _is_start(file: str) -> bool:
+def is_start(file: str) -> bool:
     """Return whether code of a file only starts the program: that of `fastprof run`, and of python -m."""
     return file.startswith(_PACKAGE) or os.path.basename(file) in _STARTERS
 

@@ -4,6 +4,7 @@
 | file | content |
 |---|---|
 | PID-START-N-PARENT.records | the records of a flight recorder: a backing file (docs/backing_file.md) |
+| PID-START-N-PARENT.samples | the last samples of its stacks, if it samples |
 | PID-START.sock | the socket that answers requests to the process (docs/always_on.md) |
 
 START is when the process started (record/shard_folder.py: process_start), so that a pid used again is another process.
@@ -198,5 +199,9 @@ def _modified_s(path: str) -> float:
 
 
 def _unlink(path: str) -> None:
+    """Remove a file, and the samples that belong to it."""
     with contextlib.suppress(OSError):
         os.unlink(path)
+    if path.endswith(_RECORDS):
+        with contextlib.suppress(OSError):
+            os.unlink(path.removesuffix(_RECORDS) + ".samples")

@@ -164,6 +164,55 @@ def test_a_process_that_cannot_answer_is_dumped(folder: Path, tmp_path: Path, ho
     assert len(read_dump(out)) > 100
 
 
+@pytest.mark.parametrize("how", ["killed", "holds the GIL"])
+def test_samples_outlive_the_process(folder: Path, tmp_path: Path, how: str) -> None:
+    code = """
+import ctypes, os, sys, time
+import fastprof
+def spin():
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        sum(range(100))
+def hang():
+    print(os.getpid(), flush=True)
+    ctypes.PyDLL(None).sleep(600)
+def made(number):
+    scope = {}
+    exec(f"def made_{number}(): return sum(range(1000))", scope)
+    scope[f"made_{number}"]()
+spin()
+for number in range(200):
+    made(number)
+hang()
+"""
+    script = tmp_path / "program.py"
+    script.write_text(code)
+    option = "--flight-recorder=" + os.environ.pop("FASTPROF_FLIGHT_RECORDER")
+    words = [sys.executable, "-m", "fastprof", "run", option, "--sample=200", str(script)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == str(process.pid)
+        time.sleep(1.5)
+        if how == "killed":
+            process.kill()
+            process.wait()
+        command("dump", process.pid, "-o", tmp_path / "o.flight", "-o", tmp_path / "o.json")
+        process.kill()
+    table = read_dump(tmp_path / "o.flight")
+    spent_s = dict.fromkeys(("spin", "hang"), 0.0)
+    for i in range(len(table)):
+        name = table.name(i).split(" ")[0]
+        if name in spent_s:
+            spent_s[name] += (int(table.end_ns[i]) - int(table.start_ns[i])) / 1e9
+    assert spent_s["spin"] > 0.5 and spent_s["hang"] > 1, spent_s
+    assert "hang (program.py" in command("report", tmp_path / "o.flight")
+    assert any("spin" in name for name in fastprof.load(tmp_path / "o.json").names)
+    if how == "killed":
+        fastprof.flight_recorder.start(max_bytes=8 << 20, sample_hz=100)
+        fastprof.flight_recorder.stop()
+    assert len(list(folder.glob("*.samples"))) == len(records(folder))
+
+
 def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
     end = tmp_path / "end"
     with program(STEPS, end) as process:
@@ -358,7 +407,7 @@ def test_invalid_arguments() -> None:
         {"max_bytes": 1},
         {"slow_step": 1},
         {"overflow": "spill"},
-        {"sample_hz": 9},
+        {"sample_hz": 0},
     ):
         with pytest.raises(errors.ValueError):
             fastprof.flight_recorder.start(**wrong)
