@@ -69,12 +69,12 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
 
 py::typing::Tuple<uint64_t, uint64_t> copy_file(
     const py::bytes& from, const py::bytes& to,
-    const std::vector<std::pair<std::string, std::string>>& metadata) {
+    const std::vector<std::pair<std::string, std::string>>& metadata, int64_t newest_ns) {
   const std::string source = from, copy = to;
   BackingCopy done;
   {
     const WithoutGil release;
-    done = copy_backing_file(source, copy, metadata);
+    done = copy_backing_file(source, copy, metadata, newest_ns);
   }
   return py::make_tuple(done.written_bytes, done.left_out);
 }
@@ -91,9 +91,11 @@ void register_recover(py::module_& module) {
       "errors.FormatError if a file cannot be read.");
   module.def("copy_backing_file", &copy_file, py::arg("path"), py::arg("to"),
              py::arg("metadata") = std::vector<std::pair<std::string, std::string>>(),
+             py::arg("newest_ns") = 0,
              "Copy a backing file, whose process may be writing it, to the new file `to`, and add "
-             "metadata to it. Return (bytes written, chunks left out because one was handed on "
-             "meanwhile). errors.IoError, errors.FormatError.");
+             "metadata to it. newest_ns: without chunks that were full so long ago; 0: all. Return "
+             "(bytes written, chunks left out because one was handed on meanwhile). "
+             "errors.IoError, errors.FormatError.");
 }
 
 }  // namespace bindings

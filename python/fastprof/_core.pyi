@@ -443,7 +443,7 @@ def capture_of(
     process_names: Any = {},
 ) -> Capture: ...
 def copy_backing_file(
-    path: bytes, to: bytes, metadata: Sequence[tuple[str, str]] = []
+    path: bytes, to: bytes, metadata: Sequence[tuple[str, str]] = [], newest_ns: _Int = 0
 ) -> tuple[int, int]: ...
 def counter(name: str, value: float) -> None:
     """Record the current value of a counter track. Any thread."""

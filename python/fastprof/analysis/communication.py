@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.intervals import covered_ns, union_of
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_time
 from fastprof.model.launching import launching_rows
 from fastprof.model.table import EventTable
@@ -74,11 +75,11 @@ def communication(table: EventTable, start: Array, end: Array) -> list[Communica
     of_comm, step = of_comm[step != _OUTSIDE], step[step != _OUTSIDE]
     device = table.column("device_index")
     found = []
-    for index in np.unique(device[of_comm]).tolist():
+    for index in distinct(device[of_comm]).tolist():
         rows = of_computation[device[of_computation] == index]
         busy = union_of(table.start_ns[rows], table.end_ns[rows])
         mine = device[of_comm] == index
-        for number in np.unique(step[mine]).tolist():
+        for number in distinct(step[mine]).tolist():
             rows = of_comm[mine & (step == number)]
             begins, ends = union_of(table.start_ns[rows], table.end_ns[rows])
             comm_ns = int((ends - begins).sum())

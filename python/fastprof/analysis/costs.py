@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.source_hints import hint_of
 from fastprof.analysis.steps import StepTimes
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import is_installed
 
@@ -132,7 +133,7 @@ def _counted_only(times: StepTimes, rows: Array) -> tuple[int, int]:
     events = times.events
     summed = _summed(times)
     calls, ns = 0, 0
-    for code in np.unique(events.name_id[rows]).tolist() if summed else ():
+    for code in distinct(events.name_id[rows]).tolist() if summed else ():
         more = summed.get(events.names[code], 0)
         same = rows[events.name_id[rows] == code]
         calls += more

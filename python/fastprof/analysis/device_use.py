@@ -25,6 +25,7 @@ from fastprof.analysis.device_work import (
     small_runs,
 )
 from fastprof.analysis.intervals import union_of
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.visible_text import shortened
 from fastprof.model.table import EventTable
@@ -155,7 +156,7 @@ def device_uses(table: EventTable, start: Array, end: Array) -> list[DeviceUse]:
     inside = (table.start_ns[work] < end.max()) & (table.end_ns[work] > start.min())
     work = work[inside]
     devices = table.column("device_index")[work]
-    found = [_use_of(table, int(each), work[devices == each]) for each in np.unique(devices)]
+    found = [_use_of(table, int(each), work[devices == each]) for each in distinct(devices)]
     return [use for use in found if use is not None]
 
 

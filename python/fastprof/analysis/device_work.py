@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.table import EventTable
 
@@ -80,7 +81,7 @@ def arguments_of(table: EventTable, rows: Array) -> Arguments:
         return Arguments(np.full(len(rows), -1, np.int64), {})
     codes = np.asarray(column.codes[rows], np.int64)
     parsed: dict[int, dict[str, Any]] = {}
-    for code in np.unique(codes[codes >= 0]).tolist():
+    for code in distinct(codes[codes >= 0]).tolist():
         try:
             value = json.loads(column.values[code])
         except (TypeError, ValueError):
@@ -179,7 +180,7 @@ def _bytes_of(table: EventTable, copies: Array) -> Array:
         return size
     site, payload = table.column("site")[copies], table.column("payload")[copies]
     names = table.sites.field("arg_names")
-    for each in np.unique(site).tolist():
+    for each in distinct(site).tolist():
         if names[each] and "bytes" in names[each]:
             rows = np.flatnonzero((site == each) & (payload != NO_PAYLOAD))
             at = payload[rows].astype(np.int64) + list(names[each]).index("bytes")

@@ -21,6 +21,7 @@ from fastprof.analysis.intervals import Interval, covered_ns, union_of
 from fastprof.analysis.traversal import source_code_location
 from fastprof.analysis.tree_events import LazyRows, TreeEvent
 from fastprof.base import errors
+from fastprof.base.distinct import distinct
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -230,7 +231,7 @@ def _without(union: tuple[Array, Array], removed: tuple[Array, Array]) -> tuple[
     """Return the part of a union that another does not cover, as a union."""
     if not len(removed[0]) or not len(union[0]):
         return union
-    cuts = np.unique(np.concatenate([*union, *removed]))
+    cuts = distinct(np.concatenate([*union, *removed]))
     low, high = cuts[:-1], cuts[1:]
     kept = (covered_ns(low, high, union) > 0) & (covered_ns(low, high, removed) == 0)
     return union_of(low[kept], high[kept])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
+from fastprof.base.distinct import distinct
 from fastprof.base.record_scope import RecordScope
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, Site, SiteTable
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
@@ -195,7 +196,7 @@ def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[
     pid = pids[table.column("track")]
     usage: list[Array] = [np.zeros(len(table), np.int64) for _ in parts]
     used: Array = np.zeros(len(memory), np.bool_)
-    for process in np.unique(pid[memory]):
+    for process in distinct(pid[memory]):
         own = pid[memory] == process
         found, own_used = _by_interval_in_process(
             table, ranges[pid[ranges] == process], memory[own], [part[own] for part in parts]
@@ -243,7 +244,7 @@ def _with_own_rows(
         origins, code = np.unique(site[listed], return_inverse=True)
         site[listed] = len(sites) + code.reshape(-1)
         kind[listed] = EventKind.RANGE
-        failing = {sites[int(i)] for i in np.unique(table.column("site")[failed])}
+        failing = {sites[int(i)] for i in distinct(table.column("site")[failed])}
         own = []
         for origin in (sites[i] for i in origins.tolist()):
             made = _OUT_OF_MEMORY if origin in failing else _UNATTRIBUTED

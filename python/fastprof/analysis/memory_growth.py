@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.memory_blocks import Blocks
 from fastprof.analysis.memory_origin import OUTSIDE, Origin, origin_around, place_text
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_memory
 from fastprof.model.table import EventKind, EventTable
 
@@ -93,7 +94,7 @@ def growing_memory(blocks: Blocks) -> list[Growth]:
     code = code.reshape(-1)
     size = np.bincount(code, blocks.size_bytes[kept])
     # Number of distinct windows of each place.
-    spread = np.bincount(np.unique(code * windows + window) // windows, minlength=len(size))
+    spread = np.bincount(distinct(code * windows + window) // windows, minlength=len(size))
     floor = _LEAST_OF_PEAK * blocks.peak_bytes
     chosen = (spread >= _LEAST_SHARE * windows) & (np.bincount(code) >= _LEAST_BLOCKS)
     found: list[Growth] = []

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
+from fastprof.base.distinct import distinct
 
 __all__ = [
     "conv_bias",
@@ -131,7 +132,7 @@ def zeroed_gradients(rows: NamedRows) -> tuple[Array, float]:
     zeroing = zeroing[~np.isin(rows.parent[zeroing], fresh)]
     by_call = rows.nearest(zeroing, rows.outermost(calls))
     inside = zeroing[by_call >= 0]
-    return np.unique(by_call[by_call >= 0]), rows.total_ns(rows.outermost(inside))
+    return distinct(by_call[by_call >= 0]), rows.total_ns(rows.outermost(inside))
 
 
 def conv_bias(rows: NamedRows) -> tuple[Array, float]:

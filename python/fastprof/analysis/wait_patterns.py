@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
+from fastprof.base.distinct import distinct
 
 __all__ = ["SYNC_CALL", "allocator_churn", "host_syncs", "synchronous_loader"]
 
@@ -38,7 +39,7 @@ def host_syncs(rows: NamedRows) -> tuple[Array, float]:
         return _NOTHING
     reads = rows.outermost(rows.named(*_READ_OPS, "aten::to", "aten::_to_copy", "aten::copy_"))
     reader = rows.nearest(calls, reads)
-    return np.unique(np.where(reader >= 0, reader, calls)), rows.total_ns(rows.outermost(calls))
+    return distinct(np.where(reader >= 0, reader, calls)), rows.total_ns(rows.outermost(calls))
 
 
 def allocator_churn(rows: NamedRows) -> tuple[Array, float]:

@@ -20,7 +20,7 @@ __all__ = ["main"]
 # Modules of the subcommands, in the order of the help text.
 COMMANDS = (
     *("run", "report", "explain", "recover", "diff", "convert", "merge", "ranks"),
-    *("ps", "dump", "profile", "attach", "config", "doctor"),
+    *("ps", "live", "dump", "profile", "attach", "config", "doctor"),
 )
 USAGE_ERROR = 2
 
@@ -38,6 +38,7 @@ examples:
                                           put the traces of several processes on one timeline
   fastprof ranks FOLDER                   say which rank of a job is slow, and where its time went
   fastprof ps                             list running programs that have a flight recorder
+  fastprof live 4711                      show what one does, twice a second
   fastprof dump 4711                      write the last seconds of one, also if it hangs or was killed
   fastprof profile 4711 --seconds 5       profile it from now on
   fastprof attach 4712                    profile any Python process, also without fastprof

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.model.nesting import nest_intervals
 from fastprof.model.sampled_stacks import SampledStacks
 from fastprof.model.sites import Site, SiteTable, Track, TrackTable
@@ -98,7 +99,7 @@ def _pieces(
     end_ns = int(last[-1]) + samples.period_ns
     if not len(inside):
         return first, node, end_ns
-    bounds = np.unique(np.concatenate([table.start_ns[inside], table.end_ns[inside]]))
+    bounds = distinct(np.concatenate([table.start_ns[inside], table.end_ns[inside]]))
     # Only runs in which a range begins or ends are taken apart into samples, whose times are interpolated.
     crossed = np.searchsorted(bounds, first, "right") != np.searchsorted(bounds, last, "right")
     size = np.where(crossed, count, 1)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.base.native_numbers import Category
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.nesting import sum_by
@@ -34,7 +35,7 @@ def fold_short_calls(table: EventTable, min_duration_ns: int) -> EventTable:
     parent = table.column("parent").astype(np.int64)
     kept = ~_may_be_folded(table, min_duration_ns)
     pending = parent[np.flatnonzero(kept)]
-    while len(pending := np.unique(pending[pending >= 0])) and not kept[pending].all():
+    while len(pending := distinct(pending[pending >= 0])) and not kept[pending].all():
         pending = pending[~kept[pending]]
         kept[pending] = True
         pending = parent[pending]
@@ -101,7 +102,7 @@ def _counts(table: EventTable, rows: Array, calls: Array) -> CodedColumn:
     known = table.coded.get("metadata_json")
     codes = np.full(len(table), -1, np.int32) if known is None else known.codes.copy()
     texts: list[Any] = [] if known is None else list(known.values)
-    distinct, number = np.unique(calls, return_inverse=True)
+    totals, number = np.unique(calls, return_inverse=True)
     codes[rows] = len(texts) + number.reshape(-1)
-    texts += [json.dumps({"calls": count}) for count in distinct.tolist()]
+    texts += [json.dumps({"calls": count}) for count in totals.tolist()]
     return CodedColumn(codes, texts)

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
+
 __all__ = ["highest_points"]
 
 Array: TypeAlias = NDArray[Any]
@@ -24,5 +26,5 @@ def highest_points(position: Array, values: Array, parts: int) -> Array:
     pixel = (position * parts).astype(np.int64)
     order: Array = np.lexsort((values, pixel))
     last = np.flatnonzero(np.append(pixel[order][1:] != pixel[order][:-1], True))
-    chosen: Array = np.unique(np.concatenate([[0], order[last], [len(values) - 1]]))
+    chosen: Array = distinct(np.concatenate([[0], order[last], [len(values) - 1]]))
     return chosen

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.name_paths import NamePaths, name_paths
 from fastprof.model.table import EventTable
@@ -53,7 +54,7 @@ def collapsed_ranges(
     texts = [text.translate(_SEPARATORS) for text in tree.table.names]
     heads = [""]
     if threads and len(tree):
-        numbers = np.unique(tree.take(tree.table.recording_thread))
+        numbers = distinct(tree.take(tree.table.recording_thread))
         known = {track.id: track.name for track in tree.table.tracks}
         heads = [known.get(n) or f"thread {n}" for n in numbers.tolist()]
         heads = [text.translate(_SEPARATORS) + ";" for text in heads]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.distinct import distinct
 from fastprof.base.visible_text import encodable_text
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.table import EventTable
@@ -57,7 +58,7 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
     used, frame = np.unique(names, return_inverse=True)
     profiles = []
     labels = {t.id: t.name for t in tree.table.tracks}
-    for number in np.unique(thread[nests]).tolist():
+    for number in distinct(thread[nests]).tolist():
         rows = np.flatnonzero(nests & (thread == number))
         rows = rows[np.lexsort((-end[rows], start[rows]))]
         spans = zip(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.base.distinct import distinct
 from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["STACK_METRICS", "collapsed_stacks", "export_stacks"]
@@ -56,7 +57,7 @@ def _column_lines(frame: Any, field: str) -> Iterator[str]:
     codes = frame.stack.codes[rows]
     written = (codes >= 0) & (values >= 1)
     codes, values = codes[written], values[written].astype(np.int64)
-    used = np.unique(codes).tolist()
+    used = distinct(codes).tolist()
     texts = {code: _folded(frame.stack.values[code]) for code in used}
     sizes = np.bincount(codes, minlength=1)
     if sum(int(sizes[code]) * len(texts[code]) for code in used) > _MAX_CHARS:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.distinct import distinct
 from fastprof.importers.chrome_events import (
     MARKS_PID,
     ChromeEvents,
@@ -280,7 +281,7 @@ class _Reader:
         rows = self.events.rows
         is_program = np.ones(len(rows), np.bool_)
         is_program[self.events.devices.devices[0]] = False
-        used = np.unique(np.frombuffer(rows.track, np.uint32)[is_program])
+        used = distinct(np.frombuffer(rows.track, np.uint32)[is_program])
         return {rows.tracks[track].pid for track in used.tolist()}
 
 

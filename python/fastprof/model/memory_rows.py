@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.device_type import device_type_name
+from fastprof.base.distinct import distinct
 from fastprof.base.native_numbers import INCOMPLETE_CAUSES
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
@@ -47,7 +48,7 @@ def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
     site = table.column("site")[rows]
     types = np.array(table.sites.field("device_type"), np.int64)
     indices = np.array(table.sites.field("device_index"), np.int64)
-    present = np.unique(site)
+    present = distinct(site)
     labels = np.array(_labels(table, present))
     # Sorted by device type and index, then label: named allocators follow their device.
     present_order = np.lexsort((labels, indices[present], types[present]))
@@ -79,7 +80,7 @@ def failed_requests(table: EventTable) -> list[FailedRequest]:
     words = table.payload_words.view(np.int64)
     payload, site = table.column("payload"), table.column("site")
     labels = dict(
-        zip(np.unique(site[rows]).tolist(), _labels(table, np.unique(site[rows])), strict=True)
+        zip(distinct(site[rows]).tolist(), _labels(table, distinct(site[rows])), strict=True)
     )
     return [
         FailedRequest(

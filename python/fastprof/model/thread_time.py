@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.parents import skip_rows
 from fastprof.model.sites import TASK_CATEGORIES
@@ -85,7 +86,7 @@ def thread_time(table: EventTable, parent: Array, nests: Array | None) -> Thread
     is_await = np.array([name == AWAIT_CATEGORY for name in categories], np.bool_)[site]
     in_task = of_tasks[track]
     runs = ~is_view if nests is None else nests & ~is_view
-    threads = np.unique(table.tracks.thread_ids[of_tasks])
+    threads = distinct(table.tracks.thread_ids[of_tasks])
     thread = table.recording_thread
     on_thread = np.flatnonzero(runs & ~in_task & np.isin(thread, threads))
     rows, start, end = _pieces(
@@ -169,7 +170,7 @@ def _pieces(table: EventTable, rows: Array, awaits: Array) -> tuple[Array, Array
     start, end, track = table.start_ns, table.end_ns, table.column("track").astype(np.int64)
     awaits = awaits[np.lexsort((start[awaits], track[awaits]))]
     # Keys that order all times by track: ranks of the times, below `width`.
-    times = np.unique(np.concatenate([start[rows], end[rows], start[awaits], end[awaits]]))
+    times = distinct(np.concatenate([start[rows], end[rows], start[awaits], end[awaits]]))
     width = len(times) + 1
 
     def key(of: Array, values: Array) -> Array:

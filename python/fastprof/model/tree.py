@@ -106,7 +106,9 @@ class EventTree:
         else:
             chosen = np.flatnonzero(nests) if nests is not None else None
             if listed is not None:
-                chosen = listed if chosen is None else np.intersect1d(listed, chosen)
+                chosen = (
+                    listed if chosen is None else np.intersect1d(listed, chosen, assume_unique=True)
+                )
             parent = _nest_rows(table, chosen)
         if listed is None:
             return cls(table, None, parent)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.model.columns import CodedColumn
 from fastprof.model.instants import instants
 from fastprof.model.table import EventKind
@@ -100,7 +101,7 @@ def _texts(column: CodedColumn, codes: Array, rows: ReportRows) -> tuple[Array, 
     if decoded and len(given) > MAX_DECODED:
         length = (rows.end_ns - rows.start_ns)[given]
         wanted = given[np.sort(np.argpartition(-length, MAX_DECODED)[:MAX_DECODED])]
-    used = np.unique(codes[wanted])
+    used = distinct(codes[wanted])
     texts: list[str] = []
     number = np.full(len(column.values) + 1, -1, np.int64)
     chars = 0
@@ -137,7 +138,7 @@ def add_stacks(
     number = np.full(len(column.values) + 1, -1, np.int64)
     stacks: list[list[int]] = []
     frames = 0
-    used = np.unique(codes[codes >= 0]).tolist()
+    used = distinct(codes[codes >= 0]).tolist()
     for code in used:
         stack: Sequence[str] = column.values[code] or ()
         frames += len(stack)

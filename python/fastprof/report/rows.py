@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.device_type import device_type_name
+from fastprof.base.distinct import distinct
 from fastprof.model.parents import new_numbers
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
@@ -77,7 +78,7 @@ def arrange(tree: EventTree) -> ReportRows:
     changes = np.flatnonzero(code[1:] != code[:-1]) + 1 if len(code) else np.zeros(0, np.int64)
     firsts = np.concatenate([[0], changes]) if len(code) else changes
     order = None
-    ordered = len(np.unique(code[firsts])) == len(firsts) and table.begin_ordered
+    ordered = len(distinct(code[firsts])) == len(firsts) and table.begin_ordered
     if ordered and len(start):
         backwards = np.flatnonzero(start[1:] < start[:-1]) + 1
         ordered = bool(np.isin(backwards, changes).all())
@@ -132,7 +133,7 @@ def _lane_codes(tree: EventTree) -> tuple[Array, dict[int, tuple[str, int, str, 
         for number, (_, device, index, stream) in enumerate(keys):
             name = f"{device_type_name(device)}:{index}"
             kinds[base + number] = ("device", int(track[on_device[at[number]]]), name, stream)
-    for value in np.unique(code).tolist():
+    for value in distinct(code).tolist():
         if value not in kinds:
             kinds[value] = ("async" if value % 2 else "thread", value // 2, "", 0)
     return code, kinds

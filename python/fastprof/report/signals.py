@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.memory_attribution import with_parents
+from fastprof.base.distinct import distinct
 from fastprof.base.native_numbers import ArgType
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.memory_rows import memory_rows
@@ -71,7 +72,7 @@ def add_counters(pack: Packer, table: EventTable, strings: Strings) -> list[dict
         chosen = np.flatnonzero((table.name_id[at] == name) & (pid == process))
         chosen = chosen[np.argsort(table.start_ns[at[chosen]], kind="stable")]
         values = np.zeros(len(chosen))
-        for number in np.unique(site[chosen]).tolist():
+        for number in distinct(site[chosen]).tolist():
             own = site[chosen] == number
             values[own] = _numbers(table.sites[number].arg_types, words[chosen[own]])
         block = pack.block(f"counter {len(found)}")

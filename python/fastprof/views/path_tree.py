@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.device_type import device_type_name
+from fastprof.base.distinct import distinct
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.model.name_paths import name_paths
 from fastprof.model.site_kinds import KINDS, site_kinds
@@ -112,7 +113,7 @@ def _heads(tree: EventTree) -> tuple[Array, list[str]]:
         titles = [*titles, "[async ranges]"]
     if tree.on_cpu is not None:
         types = tree.column("device_type")
-        for number in np.unique(types[~tree.on_cpu]).tolist():
+        for number in distinct(types[~tree.on_cpu]).tolist():
             heads = np.where(types == number, len(titles), heads)
             titles = [*titles, f"[{device_type_name(number)}]"]
     return heads, titles

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.distinct import distinct
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.exporters.memory_timeline import memory_in_use
 from fastprof.exporters.tabular import optional_package
@@ -133,7 +134,7 @@ def _lines(tree: EventTree, rows: Array) -> tuple[Array, list[tuple[float, str]]
     labels = []
     at = 0.0
     tracks = tree.table.tracks
-    for number in np.unique(track).tolist():
+    for number in distinct(track).tolist():
         mine = track == number
         line[mine] = at + depth[mine]
         text = tracks[number].name if number < len(tracks) else ""

@@ -50,7 +50,8 @@ class BackingCopier {
   BackingCopier(const BackingCopier&) = delete;
   BackingCopier& operator=(const BackingCopier&) = delete;
 
-  BackingCopy copy(const std::vector<std::pair<std::string, std::string>>& metadata) {
+  BackingCopy copy(const std::vector<std::pair<std::string, std::string>>& metadata,
+                   int64_t newest_ns) {
     from_ = ::open(from_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (from_ < 0) fail("cannot read ", from_path_);
     to_ = ::open(to_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -60,6 +61,7 @@ class BackingCopier {
         std::memcmp(header.magic, kBackingMagic, sizeof header.magic) != 0)
       raise<FormatError>(from_path_ + ": offset 0: not a backing file of fastprof");
     now_ = now_of_writer(header);
+    if (now_ != 0 && newest_ns > 0) find_old_chunks(cut_ticks(header, newest_ns));
     // Records first, then what they refer to: a name is in the directory before its first record.
     each_segment([&](uint64_t at, uint32_t kind) {
       if (kind == kSlabMagic) copy_slab(at);
@@ -80,6 +82,15 @@ class BackingCopier {
   }
 
  private:
+  struct CopiedChunk {
+    uint32_t track_id;
+    uint64_t sequence, open_ticks, at;
+  };
+
+  static bool newest_of_track_first(const CopiedChunk& a, const CopiedChunk& b) noexcept {
+    return a.track_id != b.track_id ? a.track_id < b.track_id : a.sequence > b.sequence;
+  }
+
   [[noreturn]] static void fail(const char* what, const std::string& path) {
     raise<IoError>(what + path + ": " + std::strerror(errno) +
                    "; choose another path, or make room");
@@ -127,6 +138,51 @@ class BackingCopier {
     return take_clock_knot(1).ticks;
   }
 
+  // The writer's clock `newest_ns` ago, in ticks; 0 if the rate of its clock is not known.
+  uint64_t cut_ticks(const BackingHeader& header, int64_t newest_ns) const noexcept {
+    uint64_t past = static_cast<uint64_t>(newest_ns) << 8;
+    if (header.slow_clock == 0) {
+      KnotBank bank;
+      const uint64_t at = kKnotBanksAt + (header.knot_bank & 1) * sizeof bank;
+      if (!read(at, &bank, sizeof bank) || bank.count == 0) return 0;
+      const ClockKnot& first = bank.knots[0];
+      const ClockKnot now = take_clock_knot();
+      if (now.ticks <= first.ticks || now.monotonic_ns <= first.monotonic_ns) return 0;
+      past = static_cast<uint64_t>(static_cast<double>(newest_ns) *
+                                   static_cast<double>(now.ticks - first.ticks) /
+                                   static_cast<double>(now.monotonic_ns - first.monotonic_ns));
+    }
+    return now_ > past ? now_ - past : 0;
+  }
+
+  // Finds the chunks whose thread had begun its next chunk before `cut`.
+  void find_old_chunks(uint64_t cut) {
+    std::vector<CopiedChunk> chunks;
+    each_segment([&](uint64_t at, uint32_t kind) {
+      for (uint64_t i = 1; kind == kSlabMagic && i <= kChunksPerSlab; ++i) {
+        Chunk header;
+        const uint64_t chunk_at = at + i * kChunkBytes;
+        if (read(chunk_at, &header, sizeof header) && header.magic == kChunkMagic &&
+            (header.place == ChunkPlace::current || header.place == ChunkPlace::full))
+          chunks.push_back({header.track_id, header.sequence, header.open_ticks, chunk_at});
+      }
+    });
+    std::sort(chunks.begin(), chunks.end(), newest_of_track_first);
+    for (size_t i = 1; i < chunks.size(); ++i)
+      if (chunks[i].track_id == chunks[i - 1].track_id && chunks[i - 1].open_ticks < cut)
+        old_.push_back(chunks[i]);
+    std::sort(old_.begin(), old_.end(),
+              [](const CopiedChunk& a, const CopiedChunk& b) { return a.at < b.at; });
+  }
+
+  // Whether `at` still holds the chunk that find_old_chunks() saw there.
+  bool is_old(uint64_t at, const Chunk& header) const noexcept {
+    const auto found = std::lower_bound(
+        old_.begin(), old_.end(), at,
+        [](const CopiedChunk& chunk, uint64_t offset) { return chunk.at < offset; });
+    return found != old_.end() && found->at == at && found->open_ticks == header.open_ticks;
+  }
+
   void copy_slab(uint64_t at) {
     for (size_t i = 1; i <= kChunksPerSlab; ++i) copy_chunk(at + i * kChunkBytes);
     // After the chunks: a label of a thread that came since does not fit the chunk's track.
@@ -146,6 +202,7 @@ class BackingCopier {
     if (!read(at, &header, sizeof header) || header.magic != kChunkMagic) return true;
     if (header.place != ChunkPlace::current && header.place != ChunkPlace::full) return true;
     if (header.open_ticks >> 63 != 0) return true;  // being handed out
+    if (is_old(at, header)) return true;
     if (!read(at, first_.data(), kChunkBytes)) return true;
     // What the first reading saw as begun, the second sees complete. Partner: the release store of
     // `begin` in begin_fast(), which follows the record's other words. In a full chunk, all are.
@@ -168,9 +225,7 @@ class BackingCopier {
   // Removes from the copy what a thread wrote before a chunk that is missing: chunks of a track are
   // numbered without a gap.
   void drop_before_holes() {
-    std::sort(copied_.begin(), copied_.end(), [](const CopiedChunk& a, const CopiedChunk& b) {
-      return a.track_id != b.track_id ? a.track_id < b.track_id : a.sequence > b.sequence;
-    });
+    std::sort(copied_.begin(), copied_.end(), newest_of_track_first);
     const Chunk nothing{};
     bool whole = false;
     for (size_t i = 0; i < copied_.size(); ++i) {
@@ -251,14 +306,9 @@ class BackingCopier {
     write(at + sizeof directory, entries.data(), entries.size());
   }
 
-  struct CopiedChunk {
-    uint32_t track_id;
-    uint64_t sequence, open_ticks, at;
-  };
-
   const std::string from_path_, to_path_;
   uint64_t now_ = 0;  // when copying began; 0: nobody writes the file
-  std::vector<CopiedChunk> copied_;
+  std::vector<CopiedChunk> copied_, old_;
   int from_ = -1, to_ = -1;
   bool complete_ = false;
   BackingCopy done_;
@@ -269,14 +319,16 @@ class BackingCopier {
 }  // namespace copying
 
 // Copies the backing file `from` to the new file `to`, which recover() reads. The process that
-// writes `from` may run. metadata: (key, value) pairs that are added to Recovered::metadata. Any
+// writes `from` may run. metadata: (key, value) pairs that are added to Recovered::metadata.
+// newest_ns: if it runs, chunks that its threads filled earlier than so long ago are left out; 0:
+// none. What a range encloses stays although the range began in a chunk that is left out. Any
 // thread. Throws IoError if a file cannot be read or written (nothing is left of `to`), FormatError
 // if `from` is no backing file.
 inline BackingCopy copy_backing_file(
     const std::string& from, const std::string& to,
-    const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+    const std::vector<std::pair<std::string, std::string>>& metadata = {}, int64_t newest_ns = 0) {
   copying::BackingCopier copier(from, to);
-  return copier.copy(metadata);
+  return copier.copy(metadata, newest_ns);
 }
 
 FASTPROF_NAMESPACE_END
