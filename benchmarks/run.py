@@ -190,6 +190,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "launches": launches,
     "load": lambda rounds: script("pipeline/load.py", "--rounds", str(min(rounds, 3))),
     "memory": lambda rounds: script("pipeline/memory.py"),
+    "ranks": lambda rounds: script("ranks/ranks.py"),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),
     "torch_events": lambda rounds: script("pipeline/torch_events.py"),
 }

@@ -33,6 +33,7 @@ MODULES = {
     "flight_recorder": "Flight recorder",
     "trace_writers": "Trace writers",
     "ranks": "Many ranks",
+    "stages": "Stages, always on",
     "metal": "Metal",
     "devices": "Device plug-ins",
 }

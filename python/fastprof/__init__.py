@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import metal as metal
     from fastprof import profiler_legacy as profiler_legacy
     from fastprof import ranks as ranks
+    from fastprof import stages as stages
     from fastprof import table as table
     from fastprof import trace_writers as trace_writers
     from fastprof.analysis.flops import FlopEstimate as FlopEstimate
@@ -151,6 +152,7 @@ _SHOWN: dict[str, str] = {
     "flight_recorder": "",
     "metal": "",
     "ranks": "",
+    "stages": "",
     "table": "",
     "trace_writers": "",
 }

@@ -156,6 +156,7 @@ ROOT: dict[str, set[str] | None] = {
     "memory_attribution": {"analysis"},
     "metal": {"record"},
     "profiler_legacy": {"compat"},
+    "stages": {"ranks"},
     "table": {"model"},
     "trace_writers": {"exporters"},
 }
