@@ -198,10 +198,12 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
   if (thread.tid == 0) return;  // its thread has not begun
 #endif
   Known& known = known_[thread.address];
-  const bool is_new = known.tick == 0 || known.id != thread.id;
+  // A new thread's state has its creator's id until the thread runs.
+  const bool is_new = known.tick == 0 || known.id != thread.id || known.tid != thread.tid;
   if (is_new) {
     known = Known{};
     known.id = thread.id;
+    known.tid = thread.tid;
     known.thread = static_cast<uint32_t>(threads_.size());
     threads_.push_back({thread.tid, thread.id});
     if (file_ != nullptr) file_->add_thread(thread.tid);
@@ -221,14 +223,20 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
   }
   uint8_t state = thread.has_gil ? kHasGil : 0;
   if (known.truncated) state |= kTruncated;
+  bool advances = false;
   if (!has_clock) {
     state |= thread.has_gil ? kOnCpu : 0;
   } else if (used_ns != 0 && !is_new) {
     int64_t later_ns = 0;
-    const bool advances = platform::read_thread_cpu_ns(thread.tid, &later_ns) && later_ns != cpu_ns;
+    advances = platform::read_thread_cpu_ns(thread.tid, &later_ns) && later_ns != cpu_ns;
     const bool mostly = 2 * used_ns >= now_ns - last_tick_ns_;
     if (advances || thread.has_gil || mostly) state |= kOnCpu;
   }
+  // A thread that used no CPU waits where it did at the last tick.
+  if (used_ns != 0 || is_new) known.wait = ThreadWait::unknown;
+  if (has_clock && !advances && known.wait == ThreadWait::unknown)
+    known.wait = waits_.read(thread.tid);
+  state |= static_cast<uint8_t>(static_cast<unsigned>(known.wait) << kWaitShift);
   add(known, now_ns, number, state);
 }
 

@@ -16,6 +16,7 @@
 #include "adapters/python/other_threads.hpp"
 #include "adapters/python/sample_file.hpp"
 #include "adapters/python/stack_reader.hpp"
+#include "adapters/python/thread_waits.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -23,7 +24,8 @@ namespace python_adapter {
 // States of a thread in a sample, as bits.
 constexpr uint8_t kHasGil = 1;
 constexpr uint8_t kOnCpu = 2;
-constexpr uint8_t kTruncated = 4;  // outer frames are missing
+constexpr uint8_t kTruncated = 4;   // outer frames are missing
+constexpr unsigned kWaitShift = 4;  // above: a ThreadWait
 
 // Consecutive samples of a thread with the same stack and state.
 struct SampleRun {
@@ -86,6 +88,7 @@ class StackSampler {
  private:
   struct Known {
     uint64_t id;
+    uint32_t tid;
     uint32_t thread;
     int64_t cpu_ns;
     uint64_t tick;
@@ -93,6 +96,7 @@ class StackSampler {
     int32_t node;
     bool is_current;  // whether `node` is the stack at `cpu_ns`
     bool truncated;
+    ThreadWait wait;
   };
   struct NodeKey {
     int32_t parent;
@@ -129,6 +133,7 @@ class StackSampler {
   OtherThreads others_;
   StackReader reader_;
   CodeTable codes_;
+  ThreadWaits waits_;
   std::unordered_map<uintptr_t, Known> known_;
   std::unordered_map<NodeKey, int32_t, NodeHash> children_;
   std::vector<StackNode> nodes_;

@@ -12,15 +12,27 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["MODES", "NO_FRAME", "SampledStacks"]
+__all__ = ["MODES", "NO_FRAME", "WAITS", "SampledStacks"]
 
 Array: TypeAlias = NDArray[Any]
 
 NO_FRAME = "(outside of Python code)"
 
 _HAS_GIL, _ON_CPU = 1, 2
-# Which samples count -> bits of their state.
-MODES = {"wall": 0, "cpu": _ON_CPU, "gil": _HAS_GIL}
+_WAIT_SHIFT, _WAITS_FOR_GIL = 4, 1
+# Which samples count -> (bits of their state that are looked at, their values).
+MODES = {
+    "wall": (0, 0),
+    "cpu": (_ON_CPU, _ON_CPU),
+    "off_cpu": (_ON_CPU, 0),
+    "gil": (_HAS_GIL, _HAS_GIL),
+    "gil_wait": (0xF << _WAIT_SHIFT, _WAITS_FOR_GIL << _WAIT_SHIFT),
+}
+# What a thread did, by the upper bits of its state (csrc/adapters/python/thread_waits.hpp).
+WAITS = (
+    *("(runs)", "waits for the GIL", "lock", "poll", "read", "write", "sleep"),
+    *("waits for a process", "another system call"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +93,22 @@ class SampledStacks:
         """Return the mask of runs that count in a mode of MODES. Raises errors.ValueError for another one."""
         if mode not in MODES:
             raise errors.ValueError(f"unknown mode {mode!r}. Use one of {', '.join(MODES)}.")
-        counts: Array = (self.state & MODES[mode]) == MODES[mode]
+        looked_at, value = MODES[mode]
+        counts: Array = (self.state & looked_at) == value
         return counts
+
+    @property
+    def wait(self) -> Array:
+        """The index in WAITS of each run."""
+        found: Array = np.minimum(self.state >> _WAIT_SHIFT, len(WAITS) - 1)
+        return found
+
+    @property
+    def is_blocked_holder(self) -> Array:
+        """The mask of runs in which a thread held the GIL, and waited in a system call."""
+        held = (self.state & (_HAS_GIL | _ON_CPU)) == _HAS_GIL
+        blocked: Array = held & (self.wait > _WAITS_FOR_GIL)
+        return blocked
 
     def path(self, node: int) -> Iterator[int]:
         """Yield the nodes of a stack, innermost first."""

@@ -12,12 +12,27 @@ import numpy as np
 from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
-from fastprof.model.sampled_stacks import NO_FRAME, SampledStacks
+from fastprof.model.sampled_stacks import NO_FRAME, WAITS, SampledStacks
 
-__all__ = ["SampleShare", "Samples", "wilson_interval"]
+__all__ = ["GilUse", "SampleShare", "Samples", "wilson_interval"]
 
 _Z_95 = 1.959964
-_BY = ("function", "line", "module", "thread")
+_BY = ("function", "line", "module", "thread", "wait")
+
+
+class GilUse(NamedTuple):
+    """How long a thread, or the functions that were innermost, held the GIL and waited for it, in s.
+
+    held_s: with the GIL. blocked_s: of that, in a system call, off the CPU: all other threads wait meanwhile.
+    waited_s: for the GIL. Each is a number of samples times the time between two of them.
+    """
+
+    name: str
+    file: str
+    line: int
+    held_s: float
+    blocked_s: float
+    waited_s: float
 
 
 class SampleShare(NamedTuple):
@@ -77,8 +92,10 @@ class Samples:
     ) -> list[SampleShare]:
         """Return the shares, the largest own share first.
 
-        by: "function", "line", "module" (a file) or "thread". mode: "wall": all samples; "cpu": of threads that ran
-        on a CPU; "gil": of threads that held the GIL. thread: name of the threads to count; None: all.
+        by: "function", "line", "module" (a file), "thread" or "wait" (what a thread that did not run waited for:
+        "waits for the GIL", "lock", "poll", "read", "write", "sleep", ...; Linux). mode: "wall": all samples; "cpu": of
+        threads that ran on a CPU; "off_cpu": of those that did not; "gil": of threads that held the GIL;
+        "gil_wait": of threads that waited for it. thread: name of the threads to count; None: all.
         Raises errors.ValueError for other values.
         """
         stacks = self.stacks
@@ -95,8 +112,9 @@ class Samples:
         key = self._key(by)
         own: dict[tuple[str, str, int], int] = {}
         total: dict[tuple[str, str, int], int] = {}
-        if by == "thread":
-            sums = np.bincount(stacks.thread[kept], weights=stacks.count[kept])
+        if by in ("thread", "wait"):
+            numbers = stacks.thread if by == "thread" else stacks.wait
+            sums = np.bincount(numbers[kept], weights=stacks.count[kept])
             for number, count in enumerate(sums.astype(np.int64).tolist()):
                 if count:
                     each = key(number)
@@ -119,10 +137,46 @@ class Samples:
         ]
         return sorted(found, key=lambda s: (-s.own, -s.total, s.file, s.line, s.name))
 
+    def gil(self, by: str = "thread") -> list[GilUse]:
+        """Return who held the GIL and who waited for it, the longest holder first.
+
+        by: "thread", or "function" or "line" of the innermost frame. Waiting is told from other waits where /proc has
+        the system call of a thread and the GIL is the main interpreter's; else waited_s and blocked_s are 0.
+        Raises errors.ValueError for another `by`.
+        """
+        if by not in ("thread", "function", "line"):
+            raise errors.ValueError(f"cannot group by {by!r}. Use thread, function or line.")
+        stacks, period_s = self.stacks, self.stacks.period_ns / 1e9
+        key = self._key(by)
+        found: dict[tuple[str, str, int], list[float]] = {}
+        masks = (stacks.in_mode("gil"), stacks.is_blocked_holder, stacks.in_mode("gil_wait"))
+        for column, mask in enumerate(masks):
+            numbers = (stacks.thread if by == "thread" else stacks.node)[mask].tolist()
+            for number, count in zip(numbers, stacks.count[mask].tolist(), strict=True):
+                each = key(number) if number >= 0 else (NO_FRAME, "", 0)
+                found.setdefault(each, [0.0, 0.0, 0.0])[column] += count * period_s
+        uses = [GilUse(*each, *times) for each, times in found.items()]
+        return sorted(uses, key=lambda use: (-use.held_s, -use.waited_s, use.name))
+
+    def gil_table(self, by: str = "thread", *, row_limit: int = 20) -> str:
+        """Return gil() as text. row_limit: number of rows, -1 for all."""
+        uses = self.gil(by)
+        shown = uses if row_limit < 0 else uses[:row_limit]
+        lines = [f"{'held':>9}  {'blocked':>9}  {'waited':>9}  {by}"]
+        for use in shown:
+            times = (use.held_s, use.blocked_s, use.waited_s)
+            place = _place(SampleShare(*use[:3], *[0] * 2, *[0.0] * 6))
+            lines.append("  ".join([*(f"{time_s:8.3f}s" for time_s in times), place]))
+        if len(shown) < len(uses):
+            lines.append(f"({len(uses) - len(shown)} more)")
+        return "\n".join(lines)
+
     def _key(self, by: str) -> Callable[[int], tuple[str, str, int]]:
         stacks = self.stacks
         if by == "thread":
             return lambda number: (stacks.threads[number][1], "", 0)
+        if by == "wait":
+            return lambda number: (WAITS[number], "", 0)
         known: dict[int, tuple[str, str, int]] = {}
 
         def key(node: int) -> tuple[str, str, int]:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sampled stacks against programs whose shares are known, and against what may happen to a sampled thread."""
 
+import ctypes
+import os
+import select
 import subprocess
 import sys
 import threading
@@ -136,6 +139,56 @@ def test_without_the_option_nothing_samples():
         prof.samples()
     with pytest.raises(ValueError, match="sample_hz"):
         fastprof.profile(sample_hz=0)
+
+
+def test_who_holds_the_gil_who_waits_and_in_which_call(tmp_path):
+    if not Path("/proc/self/task").is_dir() or not Path("/proc/self/syscall").exists():
+        pytest.skip("the system does not say in which call a thread is")
+    ends, never, (reads, writes) = threading.Event(), threading.Lock(), os.pipe()
+    never.acquire()
+
+    def spin():
+        until = time.thread_time() + 0.4
+        while time.thread_time() < until:
+            sum(range(50))
+
+    def hold():
+        ctypes.PyDLL(None).usleep(400_000)  # keeps the GIL
+
+    calls = {
+        "spin 1": spin, "spin 2": spin, "hold": hold,
+        "lock": lambda: never.acquire(timeout=1.5),
+        "poll": lambda: select.select([reads], [], [], 1.5),
+        "sleep": lambda: time.sleep(1.5),
+        "waits for a process": lambda: subprocess.run(["sleep", "1.5"], check=True),
+    }  # fmt: skip
+
+    def thread_of(function):
+        function()
+        ends.wait()
+
+    def run():
+        threads = [threading.Thread(target=thread_of, args=(f,), name=n) for n, f in calls.items()]
+        for thread in threads:
+            thread.start()
+        time.sleep(2)
+
+    samples = _sampled(run, 500).samples()
+    ends.set()
+    os.close(reads)
+    os.close(writes)
+    uses = {use.name: use for use in samples.gil()}
+    assert uses["hold"].blocked_s > 0.2 and uses["hold"].held_s >= uses["hold"].blocked_s
+    for name in ("spin 1", "spin 2"):
+        assert uses[name].held_s > 0.1 and uses[name].waited_s > 0.1, uses
+        assert uses[name].blocked_s < 0.1
+    assert any("hold" in use.name for use in samples.gil("function"))
+    assert "hold" in samples.gil_table() and samples.shares(mode="gil_wait")
+    for name in ("lock", "poll", "sleep", "waits for a process"):
+        waits = {s.name: s.own_share for s in samples.shares("wait", thread=name)}
+        assert waits[name] > 0.3, (name, waits)
+    with pytest.raises(ValueError, match="thread, function or line"):
+        samples.gil("module")
 
 
 def test_command_prints_shares(tmp_path):
