@@ -41,7 +41,6 @@ _OTHERS = tuple(
             "statistics of cProfile, which have no times: print them with `python -m pstats`",
         ),
         (rb"memray", "memray's file: convert it with `memray transform` or `memray flamegraph`"),
-        (rb"MOJ[\x00-\x0f]", "austin's binary file (MOJO): convert it with `mojo2austin`"),
         (
             rb"(?:HCAT|TACH)",
             "a binary file of Python's profiling.sampling: convert it with "
@@ -77,7 +76,7 @@ def load(
 
     Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
     Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text,
-    traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
+    austin's MOJO, traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
     Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.

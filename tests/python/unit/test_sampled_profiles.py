@@ -158,6 +158,24 @@ AUSTIN = (
     "# austin: 3.6.0\n# mode: wall\n\nP7;T0:8;/a/m.py:main:1 3\nP7;T0:8;/a/m.py:main:1;/a/m.py:f:11 2\n\
 P7;T0:8;/a/m.py:main:1;/a/m.py:f:11;g 4\nP7;T0:8;/a/m.py:main:1;h 1\n"
 )
+# Version 3: texts 2 to 5, frames 0 to 2, then a stack and its time in us for each sample. Text 1 is in no file.
+_MOJO_NAMES = (
+    b"\x0b\x02/a/m.js\0" b"\x0b\x03main\0" b"\x0b\x04f\0" b"\x0b\x05g\0"
+    b"\x03\x00\x02\x03\x01\0\0\0" b"\x03\x01\x02\x04\x0b\0\0\0" b"\x03\x02\x01\x05\x00\0\0\0"
+)  # fmt: skip
+_MOJO_SAMPLES = [
+    ((0,), 1),
+    ((0, 1), 1),
+    ((0, 1, 2), 1),
+    ((0, 1), 1),
+    ((0,), 1),
+    ((), 2),
+    ((0, 1), 2),
+]
+MOJO = b"MOJ\x03\x01mode\0wall\0"
+for _number, (_stack, _us) in enumerate(_MOJO_SAMPLES):
+    MOJO += b"\x02\x87\x01\x000:2f\0" + (b"" if _number else _MOJO_NAMES)  # process 71, thread 0x2f
+    MOJO += b"".join(bytes([5, frame]) for frame in _stack) + bytes([9, _us])
 
 
 def rows(path: Path) -> list[Row]:
@@ -181,7 +199,7 @@ FILES = {
     "cpuprofile": (CPUPROFILE, ROWS), "sampled": (SAMPLED, ROWS), "evented": (EVENTED, ROWS), "gecko": (GECKO, ROWS),
     "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
     "self-profile": (SELF_PROFILE, ROWS), "hatchet": (HATCHET, SUMS), "collapsed": (COLLAPSED, SUMS),
-    "austin": (AUSTIN, SUMS),
+    "austin": (AUSTIN, SUMS), "mojo": (MOJO, ROWS),
 }  # fmt: skip
 
 
@@ -251,14 +269,14 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     profile.export_html(tmp_path / "report.html")
     write(tmp_path / "archive", b"PK\x03\x04" + bytes(40))
     write(tmp_path / "picture", "<svg xmlns='http://www.w3.org/2000/svg'/>")
-    write(tmp_path / "mojo", b"MOJ\x03\x01mode\x00wall\x00")
+    write(tmp_path / "mojo", b"MOJ\x0f\x01mode\x00wall\x00")
     write(tmp_path / "tachyon", (0x54414348).to_bytes(4, "little") + bytes(60))
     write(tmp_path / "chakra", {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []})
     write(tmp_path / "train.py", "import torch\n")
     write(tmp_path / "script", "#!/usr/bin/env python3\nimport torch\n")
     expected = {
         "cprofile": "python -m pstats", "report.html": "fastprof's HTML report", "archive": "unpack", "picture": "SVG",
-        "mojo": "mojo2austin", "tachyon": "profiling.sampling replay", "chakra": "graph of the ops",
+        "mojo": "version 15", "tachyon": "profiling.sampling replay", "chakra": "graph of the ops",
         "train.py": "fastprof run", "script": "fastprof run",
     }  # fmt: skip
     for name, text in expected.items():

@@ -19,6 +19,7 @@ SAMPLED_FORMATS = (
     "hatchet",
     "collapsed",
     "pprof",
+    "mojo",
 )
 
 # Writers put these members first; a Chrome trace has none of them before its events.
@@ -33,6 +34,7 @@ _SELF_PROFILE = re.compile(
 _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metrics"\s*:\s*\{)')
 # A first field that is a ValueType of two indexes into the table of texts.
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
+_MOJO = re.compile(rb"MOJ[\x00-\x0f]")
 _COLLAPSED = re.compile(
     rb"(?:#[^\n]*\n|\s*\n)*[^\s\x00-\x1f][^\n\x00-\x08]* \d+(?:\.\d+)?[ \t]*\r?\n"
 )
@@ -54,6 +56,8 @@ def sampled_format(head: bytes) -> str | None:
         return "hatchet"
     if _PPROF.match(head):
         return "pprof"
+    if _MOJO.match(head):
+        return "mojo"
     if text[:1] not in (b"[", b"<") and _COLLAPSED.match(
         text if text.endswith(b"\n") else text + b"\n"
     ):
@@ -73,6 +77,7 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         gecko,
         hatchet,
         json_profiles,
+        mojo,
         pprof,
         self_profile,
     )
@@ -85,5 +90,6 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         "hatchet": hatchet.read_hatchet,
         "collapsed": collapsed.read_collapsed,
         "pprof": pprof.read_pprof,
+        "mojo": mojo.read_mojo,
     }
     return readers[kind](source)
