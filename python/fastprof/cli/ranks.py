@@ -23,6 +23,7 @@ examples:
   fastprof ranks FOLDER
   fastprof ranks FOLDER --as-json | jq .stragglers
   fastprof ranks FOLDER --strict
+  fastprof ranks FOLDER --before OTHER --max-growth 3
   fastprof ranks FOLDER -o all.json.gz --only 0,3-7
 """
 
@@ -47,6 +48,17 @@ def add_parser(commands: Subparsers) -> None:
         "--only", metavar="RANKS", help="ranks of the trace, such as 0,3-7 (default: all)"
     )
     add_format_option(parser)
+    parser.add_argument(
+        "--before",
+        metavar="FOLDER",
+        help="compare with an earlier run: print what changed beyond noise",
+    )
+    parser.add_argument(
+        "--max-growth",
+        type=float,
+        metavar="PERCENT",
+        help="with --before: exit with 1 if steps are longer by more, beyond noise (for CI)",
+    )
     parser.set_defaults(command=ranks)
 
 
@@ -60,6 +72,8 @@ def ranks(options: argparse.Namespace) -> int:
     from fastprof.ranks.text import job_lines, job_values
 
     job: Any = open_job(options.folder, strict=options.strict)
+    if options.before is not None:
+        return _compare(job, options)
     if kind is not None:
         return _write(job, options, kind)
     if options.as_json:
@@ -67,6 +81,25 @@ def ranks(options: argparse.Namespace) -> int:
     else:
         print("\n".join(job_lines(job)))
     return 0
+
+
+def _compare(job: Any, options: argparse.Namespace) -> int:
+    from fastprof.ranks.compare import compare_jobs
+    from fastprof.ranks.job import open_job
+    from fastprof.ranks.text import change_lines
+
+    before = open_job(options.before, strict=options.strict)
+    changes = compare_jobs(before, job)
+    if options.as_json:
+        print(json.dumps([each._asdict() for each in changes], indent=1))
+    else:
+        problems = [f"problem: {each.folder}: {p}" for each in (before, job) for p in each.problems]
+        print("\n".join(problems + change_lines(changes)))
+    if options.max_growth is None:
+        return 0
+    step = next(each for each in changes if each.what == "duration")
+    grown = step.changed and step.low > 1 + options.max_growth / 100
+    return int(grown)
 
 
 def _write(job: Any, options: argparse.Namespace, kind: str) -> int:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from fastprof.ranks.clocks import RankClock
+from fastprof.ranks.compare import Change
+from fastprof.ranks.compare import compare_jobs as compare
 from fastprof.ranks.handler import write_rank as write
 from fastprof.ranks.job import Job
 from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
@@ -12,4 +14,15 @@ from fastprof.ranks.shard import COLUMNS
 from fastprof.ranks.stragglers import Straggler
 from fastprof.ranks.timeline import timeline
 
-__all__ = ["COLUMNS", "Job", "Matched", "RankClock", "Straggler", "open", "timeline", "write"]
+__all__ = [
+    "COLUMNS",
+    "Change",
+    "Job",
+    "Matched",
+    "RankClock",
+    "Straggler",
+    "compare",
+    "open",
+    "timeline",
+    "write",
+]

@@ -9,11 +9,12 @@ import numpy as np
 
 from fastprof.base.formatting import counted, format_share, format_time
 from fastprof.base.visible_text import shortened
+from fastprof.ranks.compare import Change
 from fastprof.ranks.folder import number_list
 from fastprof.ranks.job import Job
 from fastprof.ranks.rank_summary import PARTS, STAGES
 
-__all__ = ["job_lines", "job_values"]
+__all__ = ["change_lines", "job_lines", "job_values"]
 
 _SHOWN_RANKS = 16
 _HEADS = {
@@ -232,3 +233,18 @@ def _collectives(job: Job) -> list[dict[str, Any]]:
             }
         )
     return sorted(found, key=lambda each: -each["waiting_ns"] * each["calls"])
+
+
+def change_lines(changes: list[Change]) -> list[str]:
+    """Return the changes between two runs as lines; one line if there are none."""
+    changed = [each for each in changes if each.changed]
+    if not changed:
+        return [f"no change: {counted(len(changes), 'time')} compared"]
+    lines = [f"{'before':>12}{'after':>12}  99.9 % interval     (of a step)"]
+    for each in changed[:20]:
+        interval = f"{100 * (each.low - 1):+.1f} to {100 * (each.high - 1):+.1f} %"
+        what = each.what if each.kind != "name" else shortened(each.what, 70)
+        lines.append(f"{_ms(each.before_ns):>12}{_ms(each.after_ns):>12}  {interval:<20}{what}")
+    if len(changed) > 20:
+        lines.append(f"{counted(len(changed) - 20, 'more change')} (--as-json has each)")
+    return lines

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -270,6 +271,31 @@ def test_ranks_without_common_collectives_are_shown_apart(tmp_path: Path) -> Non
     assert len(fastprof.ranks.timeline(job)) == sum(len(simulated.table(rank)) for rank in range(2))
     with pytest.raises(fastprof.errors.ValueError, match="clock of rank 2 cannot be compared"):
         fastprof.ranks.timeline(job, [0, 2])
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    """A/A says "no change" for 6 pairs; 4 % more in one stage is found, with what grew, and fails the command."""
+    for seed in range(7):
+        SimulatedJob(8, kernels=6, seed=seed).write(str(tmp_path / f"usual{seed}"))
+    SimulatedJob(
+        8, kernels=6, seed=99, delays={(rank, "optimizer"): 5_000_000 for rank in range(8)}
+    ).write(str(tmp_path / "slow"))
+    usual = [fastprof.ranks.open(tmp_path / f"usual{seed}") for seed in range(7)]
+    for before, after in itertools.pairwise(usual):
+        assert not [each for each in fastprof.ranks.compare(before, after) if each.changed]
+    changes = fastprof.ranks.compare(usual[0], fastprof.ranks.open(tmp_path / "slow"))
+    changed = {each.what: each for each in changes if each.changed}
+    assert {"duration", "optimizer", "idle", *(f"rank {n}" for n in range(8))} == set(changed)
+    step = changed["duration"]
+    assert step.low < step.after_ns / step.before_ns < step.high
+    assert 4_500_000 < step.after_ns - step.before_ns < 6_000_000
+    for growth, code in (("3", 1), ("10", 0)):
+        words = ["ranks", "slow", "--before", "usual0", "--max-growth", growth]
+        done = subprocess.run(
+            [sys.executable, "-m", "fastprof", *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == code and "optimizer" in done.stdout
 
 
 def test_engines_read_all_events(tmp_path: Path) -> None:
