@@ -23,7 +23,7 @@ import fastprof
 from fastprof import errors
 from fastprof.attach import injection, permission, processes
 
-pytestmark = pytest.mark.skipif(
+needs_gdb = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gdb") is None, reason="needs Linux and gdb"
 )
 
@@ -93,7 +93,7 @@ def command(*words: object, **environment: str) -> subprocess.CompletedProcess[s
         env={**os.environ, **environment},
     )
     if any(word in done.stderr for word in ("ptrace_scope", "SYS_PTRACE", "seccomp")):
-        pytest.skip(done.stderr)
+        pytest.skip(f"a debugger may not attach: {done.stderr}")
     return done
 
 
@@ -106,6 +106,7 @@ def state(pid: int) -> str:
     return processes.status_of(pid)["State"][:1]
 
 
+@needs_gdb
 @pytest.mark.parametrize("main", MAIN)
 def test_a_running_program_is_sampled_and_goes_on(main: str, folder: Path, tmp_path: Path) -> None:
     with program(PROGRAM + MAIN[main]) as (process, _):
@@ -121,6 +122,7 @@ def test_a_running_program_is_sampled_and_goes_on(main: str, folder: Path, tmp_p
         assert process.poll() is None and state(process.pid) in "RS"
 
 
+@needs_gdb
 def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> None:
     code = PROGRAM.replace("sum(range", "called(range") + MAIN["sleeps"]
     with program("def called(x): return sum(x)\n" + code) as (process, _):
@@ -135,6 +137,7 @@ def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> N
     assert "sample" not in table.sites.field("category")
 
 
+@needs_gdb
 def test_a_server_answers_every_request_meanwhile(tmp_path: Path) -> None:
     answers: list[int] = []
     ends = threading.Event()
@@ -160,6 +163,7 @@ def test_a_server_answers_every_request_meanwhile(tmp_path: Path) -> None:
     assert len(answers) > 10 and set(answers) == {sum(range(10000))}
 
 
+@needs_gdb
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_program_that_ends_or_stops_meanwhile(sent: signal.Signals, tmp_path: Path) -> None:
     with program(PROGRAM + MAIN["sleeps"]) as (process, _):
