@@ -133,7 +133,7 @@ def start(
     slow_step: a step took so many times the median of the last 101 (once there are 20), and 50 ms more than it.
     max_step_s: a step took longer than this.
     hang_s: no step for so long, after a first one. max_rss_bytes: more memory is resident. None: never.
-    on_exception: an exception that nobody caught, on any thread. `fastprof dump PID`, or dump().
+    on_exception: an exception that nobody caught, on any thread or in a task. Or by `fastprof dump PID`, dump().
 
     Any thread. Raises errors.StateError if a recorder runs, errors.ValueError for invalid arguments,
     errors.UnavailableError if there is no folder for the file.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -37,6 +38,8 @@ class Triggers:
             self._before = sys.excepthook, threading.excepthook
             self._own = self._uncaught, self._uncaught_in_thread
             sys.excepthook, threading.excepthook = self._own
+            # Event loops, uvloop's too, log there what no task's awaiter has taken.
+            logging.getLogger("asyncio").addFilter(self._logged)
         after_import(_OPTIMIZER, self._count_optimizer_steps)
 
     def disarm(self) -> None:
@@ -46,6 +49,7 @@ class Triggers:
             self._optimizer_hook.remove()
             self._optimizer_hook = None
         if self._own is not None and self._before is not None:
+            logging.getLogger("asyncio").removeFilter(self._logged)
             if sys.excepthook == self._own[0]:
                 sys.excepthook = self._before[0]
             if threading.excepthook == self._own[1]:
@@ -65,6 +69,11 @@ class Triggers:
             self._dump_of(args.exc_value, f" in thread {name}" if name else "")
         if self._before is not None:
             self._before[1](args)
+
+    def _logged(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], Exception):
+            self._dump_of(record.exc_info[1], f" in asyncio: {str(record.msg).splitlines()[0]}")
+        return True
 
     def _dump_of(self, error: BaseException, where: str = "") -> None:
         ours = self._own is not None and os.getpid() == self._recorder.pid

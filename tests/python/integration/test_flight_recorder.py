@@ -311,6 +311,21 @@ if __name__ == "__main__":
     assert records(folder) == [] and list(folder.glob("*.sock")) == []
 
 
+def test_an_exception_in_a_task_makes_a_dump(folder: Path, tmp_path: Path) -> None:
+    code = """
+import asyncio, fastprof
+async def fail(): raise KeyError("in a task")
+async def main():
+    task = asyncio.ensure_future(fail())
+    await asyncio.sleep(0.01)
+asyncio.run(main())
+"""
+    done = run("-c", code)
+    assert done.returncode == 0 and "never retrieved" in done.stderr
+    (dump,) = tmp_path.glob("*.flight")
+    assert "KeyError: 'in a task' in asyncio" in command("report", dump)
+
+
 @pytest.mark.parametrize(
     ("code", "exit_code"), [("pass", 0), ("import sys; sys.exit(5)", 5), ("1 / 0", 1)]
 )
