@@ -187,19 +187,20 @@ class ProfileResults(MemoryResults):
         return PythonCallStats(result.table)
 
     def samples(self) -> Samples:
-        """Return what was sampled in the last recording: shares of functions, lines, modules and threads.
+        """Return what was sampled in the last recording: shares of functions, lines, threads, tasks, waits.
 
             print(prof.samples().table("line", mode="cpu"))
 
         Raises errors.StateError unless the profile was made with sample_hz.
         """
+        from fastprof.model.task_steps import TaskSteps
         from fastprof.views.samples import Samples
 
         result = self._finished_results()[-1]
         if result.samples is None:
             reason = self.missing.get("sample_hz", "make the profile with sample_hz=1000")
             raise errors.StateError(f"no stacks were sampled: {reason}")
-        return Samples(result.samples)
+        return Samples(result.samples, lambda: TaskSteps(result.table))
 
     def total_average(self) -> FunctionEventAvg:
         """Return one average of all events."""

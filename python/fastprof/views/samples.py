@@ -13,11 +13,12 @@ from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.model.sampled_stacks import NO_FRAME, WAITS, SampledStacks
+from fastprof.model.task_steps import TaskSteps
 
 __all__ = ["GilUse", "SampleShare", "Samples", "wilson_interval"]
 
 _Z_95 = 1.959964
-_BY = ("function", "line", "module", "thread", "wait")
+_BY = ("function", "line", "module", "thread", "wait", "task")
 
 
 class GilUse(NamedTuple):
@@ -77,8 +78,9 @@ class Samples:
     samples.shares("function")[0].own_share
     """
 
-    def __init__(self, stacks: SampledStacks) -> None:
+    def __init__(self, stacks: SampledStacks, tasks: Callable[[], TaskSteps] | None = None) -> None:
         self.stacks = stacks
+        self._tasks = tasks
 
     def __len__(self) -> int:
         """Return the number of samples of all threads."""
@@ -93,7 +95,8 @@ class Samples:
         """Return the shares, the largest own share first.
 
         by: "function", "line", "module" (a file), "thread" or "wait" (what a thread that did not run waited for:
-        "waits for the GIL", "lock", "poll", "read", "write", "sleep", ...; Linux). mode: "wall": all samples; "cpu": of
+        "waits for the GIL", "lock", "poll", "read", "write", "sleep", ...; Linux) or "task" (the asyncio or trio task
+        that ran, by the name of the task or of its coroutine). mode: "wall": all samples; "cpu": of
         threads that ran on a CPU; "off_cpu": of those that did not; "gil": of threads that held the GIL;
         "gil_wait": of threads that waited for it. thread: name of the threads to count; None: all.
         Raises errors.ValueError for other values.
@@ -112,7 +115,14 @@ class Samples:
         key = self._key(by)
         own: dict[tuple[str, str, int], int] = {}
         total: dict[tuple[str, str, int], int] = {}
-        if by in ("thread", "wait"):
+        if by == "task":
+            if self._tasks is None:
+                raise errors.ValueError("these samples have no tasks. Use prof.samples().")
+            steps = self._tasks()
+            for name, count in zip(steps.names, steps.counts(stacks, kept), strict=True):
+                if count:
+                    own[name, "", 0] = total[name, "", 0] = count
+        elif by in ("thread", "wait"):
             numbers = stacks.thread if by == "thread" else stacks.wait
             sums = np.bincount(numbers[kept], weights=stacks.count[kept])
             for number, count in enumerate(sums.astype(np.int64).tolist()):

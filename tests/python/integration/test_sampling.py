@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sampled stacks against programs whose shares are known, and against what may happen to a sampled thread."""
 
+import asyncio
 import ctypes
 import os
 import select
@@ -189,6 +190,37 @@ def test_who_holds_the_gil_who_waits_and_in_which_call(tmp_path):
         assert waits[name] > 0.3, (name, waits)
     with pytest.raises(ValueError, match="thread, function or line"):
         samples.gil("module")
+
+
+def test_shares_of_asyncio_tasks():
+    """Two tasks with 3/4 and 1/4 of the CPU time of the tasks; chi-square, bound far beyond chance."""
+
+    def spin(seconds):
+        until = time.thread_time() + seconds
+        while time.thread_time() < until:
+            pass
+
+    async def work(seconds):
+        for _ in range(20):
+            spin(seconds)
+            await asyncio.sleep(0)
+
+    async def main():
+        long = asyncio.create_task(work(0.03), name="long")
+        await asyncio.gather(long, asyncio.create_task(work(0.01), name="short"))
+
+    def run():
+        spin(0.2)
+        asyncio.run(main())
+
+    samples = _sampled(run).samples()
+    counts = {s.name: s.own for s in samples.shares("task", mode="cpu")}
+    size = counts["long"] + counts["short"]
+    expected = {"long": 0.75 * size, "short": 0.25 * size}
+    chi_square = sum((counts[name] - n) ** 2 / n for name, n in expected.items())
+    assert size > 50 and chi_square < 40, counts
+    assert counts["(outside of tasks)"] > 20
+    assert sum(counts.values()) == sum(s.own for s in samples.shares(mode="cpu"))
 
 
 def test_command_prints_shares(tmp_path):
