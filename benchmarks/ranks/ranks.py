@@ -2,8 +2,8 @@
 """Time fastprof.ranks on simulated jobs, beside pandas over the same Parquet and HolisticTraceAnalysis on the same job.
 
 ``ranks.py [--json FILE] [--ranks N ...] [--events N] [--hta-events N]``: for each number of ranks (default 8, 64) of
---events events each (default 192,000): ns an event and bytes an event of writing shards, and wall clock seconds and
-peak resident MB of a process that reads them and gives all answers of `fastprof ranks`. Peers, in the same run: pandas reads
+--events events each (default 192,000): ns an event and bytes an event of writing shards, and CPU seconds and peak
+resident MB of a process that reads them and gives all answers of `fastprof ranks`. Peers, in the same run: pandas reads
 the columns that the answers need and sums durations by rank and name, which has neither overlap nor waiting; HTA loads
 the job of 8 ranks from Kineto JSON with --hta-events events a rank (default 20,000; 0: without HTA) and makes its
 temporal breakdown and overlap, fastprof the same from the same files. Compare within one run.
@@ -47,17 +47,17 @@ analysis.get_temporal_breakdown(visualize=False)
 analysis.get_comm_comp_overlap(visualize=False)
 """
 _MEASURED = """
-import resource, time
-begin = time.perf_counter()
+import resource
 {code}
-spent = time.perf_counter() - begin
-kib = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+spent = sum(each.ru_utime + each.ru_stime for each in used)
+kib = max(each.ru_maxrss for each in used)
 print("MEASURED", spent, kib / 1024)
 """
 
 
 def measured(code: str, folder: str, rounds: int = 3) -> dict[str, float]:
-    """Return the least seconds of new processes that run the code, and their greatest peak in MB."""
+    """Return the least CPU seconds of new processes that run the code, and their greatest peak in MB."""
     runs = []
     for _ in range(rounds):
         done = subprocess.run(
@@ -67,7 +67,7 @@ def measured(code: str, folder: str, rounds: int = 3) -> dict[str, float]:
         line = next(each for each in done.stdout.splitlines() if each.startswith("MEASURED"))
         runs.append([float(word) for word in line.split()[1:]])
     return {
-        "s": round(min(run[0] for run in runs), 3),
+        "cpu_s": round(min(run[0] for run in runs), 3),
         "peak_mb": round(max(run[1] for run in runs)),
     }
 
@@ -93,7 +93,7 @@ def of_shards(ranks: int, events: int) -> dict[str, Any]:
             for path in Path(folder).glob("*.json"):
                 path.unlink()  # pandas reads every file of the folder
             peer = measured(_PANDAS, folder)
-            row |= {"pandas_s": peer["s"], "pandas_peak_mb": peer["peak_mb"], "to_pandas": round(answers["s"] / peer["s"], 3)}  # fmt: skip
+            row |= {"pandas_cpu_s": peer["cpu_s"], "pandas_peak_mb": peer["peak_mb"], "to_pandas": round(answers["cpu_s"] / peer["cpu_s"], 3)}  # fmt: skip
     return row
 
 
@@ -125,9 +125,9 @@ def beside_hta(events: int) -> dict[str, Any]:
         first = measured(_ANSWERS, folder, 1)
         again = measured(_ANSWERS, folder)
     return {
-        "case": "8 ranks, Kineto JSON", "events": 8 * events, "converted_s": first["s"], **again, "hta_s": peer["s"],
-        "hta_peak_mb": peer["peak_mb"], "to_hta": round(again["s"] / peer["s"], 4),
-        "converted_to_hta": round(first["s"] / peer["s"], 4),
+        "case": "8 ranks, Kineto JSON", "events": 8 * events, "converted_cpu_s": first["cpu_s"], **again, "hta_cpu_s": peer["cpu_s"],
+        "hta_peak_mb": peer["peak_mb"], "to_hta": round(again["cpu_s"] / peer["cpu_s"], 4),
+        "converted_to_hta": round(first["cpu_s"] / peer["cpu_s"], 4),
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from fastprof.ranks.clocks import RankClock
 from fastprof.ranks.compare import Change
 from fastprof.ranks.compare import compare_jobs as compare
+from fastprof.ranks.critical_path import PathPiece
 from fastprof.ranks.handler import write_rank as write
 from fastprof.ranks.job import Job
 from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
@@ -19,6 +20,7 @@ __all__ = [
     "Change",
     "Job",
     "Matched",
+    "PathPiece",
     "RankClock",
     "Straggler",
     "compare",

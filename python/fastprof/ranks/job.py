@@ -15,6 +15,7 @@ from fastprof.base.cached_property import cached_property
 from fastprof.base.formatting import counted
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, violations
+from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
 from fastprof.ranks.folder import Shard, find_shards, number_list
 from fastprof.ranks.matching import Matched, match_collectives
@@ -231,6 +232,20 @@ class Job:
     def violations(self) -> int:
         """Number of collectives that a rank, on corrected time, enters after another has left; 0 is to be expected."""
         return violations(self.collectives, self.clocks)
+
+    def critical_path(self, step: int) -> list[PathPiece]:
+        """Return the critical path of a step over ranks and collectives, in order of time; [] if no rank has the step.
+
+        Its pieces add up to the time from the begin of the first to the end of the last one, on the first rank's clock.
+        """
+        summaries = [(shard.rank, each) for shard, each in self._summaries]
+        return critical_path(self.collectives, self._rows_of, self.clocks, summaries, step)
+
+    @cached_property
+    def _rows_of(self) -> dict[int, Array]:
+        order = np.argsort(self.collectives.rank, kind="stable")
+        edges = np.searchsorted(self.collectives.rank[order], [*self.ranks, self.ranks[-1] + 1])
+        return {rank: order[edges[n] : edges[n + 1]] for n, rank in enumerate(self.ranks)}
 
     @property
     def uncalibrated(self) -> list[int]:

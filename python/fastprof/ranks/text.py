@@ -17,6 +17,7 @@ from fastprof.ranks.rank_summary import PARTS, STAGES
 __all__ = ["change_lines", "job_lines", "job_values"]
 
 _SHOWN_RANKS = 16
+_PATH_STEPS = 20  # of the critical path
 _HEADS = {
     "duration_ns": "step",
     "compute_ns": "compute",
@@ -52,6 +53,7 @@ def job_values(job: Job) -> dict[str, Any]:
         ],
         "stages": _stages(job),
         "collectives": _collectives(job),
+        "critical_path": _path_shares(job),
         "clocks": _clocks(job),
         "violations": job.violations,
         "uncalibrated": job.uncalibrated,
@@ -87,7 +89,26 @@ def job_lines(job: Job) -> list[str]:
                 f"  {each['kind']:<16}{shortened(each['group'], 22):<24}{each['calls']:>7}{size:>12}"
                 f"{_ms(each['least_ns']):>12}{_ms(each['waiting_ns']):>12}"
             )
+    if values["critical_path"]:
+        shares = ", ".join(
+            f"{each['what']} {each['percent']:.0f} %" for each in values["critical_path"][:6]
+        )
+        lines += ["", f"critical path of {_PATH_STEPS} steps at most: {shares}"]
     return lines + _clock_lines(job, values["clocks"])
+
+
+def _path_shares(job: Job) -> list[dict[str, Any]]:
+    """Return whose work the critical path of the first steps consists of, most first."""
+    spent: dict[str, int] = {}
+    for step in job.complete_steps[:_PATH_STEPS].tolist():
+        for piece in job.critical_path(step):
+            what = piece.collective or f"rank {piece.rank}"
+            spent[what] = spent.get(what, 0) + piece.end_ns - piece.start_ns
+    total = max(sum(spent.values()), 1)
+    return [
+        {"what": what, "ns": ns, "percent": 100 * ns / total}
+        for what, ns in sorted(spent.items(), key=lambda each: -each[1])
+    ]
 
 
 def _clocks(job: Job) -> list[dict[str, Any]]:

@@ -273,6 +273,66 @@ def test_ranks_without_common_collectives_are_shown_apart(tmp_path: Path) -> Non
         fastprof.ranks.timeline(job, [0, 2])
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_critical_path_is_the_longest_by_brute_force(tmp_path: Path, seed: int) -> None:
+    """Random collectives of random groups of three ranks; all paths of own work and transfers are tried."""
+    draw = random.Random(seed)
+    now, rows, calls = [0] * 3, [[], [], []], [[], [], []]  # type: ignore[var-annotated]
+    # The longest way to now of each rank, with the ns of it by rank; transfers are rank -1.
+    longest = [{0: 0, 1: 0, 2: 0, -1: 0} for _ in range(3)]
+    for number in range(12):
+        group = draw.choice(([0, 1, 2], [0, 1], [1, 2], [0, 2]))
+        group = [0, 1, 2] if number % 3 == 0 else group  # clocks need four in common
+        for rank in group:
+            work = draw.randint(1000, 90_000)
+            rows[rank].append([now[rank] + work, 0])
+            longest[rank] = {**longest[rank], rank: longest[rank][rank] + work}
+            now[rank] += work
+        last = max(group, key=lambda rank: now[rank])
+        leave, way = now[last] + 500, longest[last]
+        for rank in group:
+            rows[rank][-1][1] = leave
+            calls[rank].append(call("-".join(map(str, group)), number))
+            longest[rank] = {**way, -1: way[-1] + 500}
+            now[rank] = leave
+    tables = []
+    for rank in range(3):
+        work = draw.randint(1000, 90_000)
+        now[rank] += work
+        longest[rank] = {**longest[rank], rank: longest[rank][rank] + work}
+    for rank in range(3):
+        step: Row = (("ProfilerStep#0", "user_annotation"), 0, now[rank])
+        tables.append(
+            table_of([step, *((REDUCE, *each) for each in rows[rank])], [None, *calls[rank]])
+        )
+    job = job_of(tmp_path, tables)
+    assert job.uncalibrated == []
+    path = job.critical_path(0)
+    found = {0: 0, 1: 0, 2: 0, -1: 0}
+    for piece in path:
+        found[-1 if piece.collective else piece.rank] += piece.end_ns - piece.start_ns
+    last = max(range(3), key=lambda rank: now[rank])
+    assert found == longest[last] and sum(found.values()) == now[last]
+    assert all(a.end_ns == b.start_ns for a, b in itertools.pairwise(path))
+
+
+def test_the_critical_path_of_a_job_adds_up_to_its_steps(tmp_path: Path) -> None:
+    simulated = SimulatedJob(
+        5, 20, kernels=6, slow={3: 1.5}, offset_ns=np.array([0, 7, -3, 5, 1]) * 10**8
+    )
+    simulated.write(str(tmp_path))
+    job = fastprof.ranks.open(tmp_path)
+    for step in range(20):
+        path = job.critical_path(step)
+        last = int(simulated.end[:, step].argmax())
+        length = simulated.end[last, step] - simulated.begin[path[0].rank, step]
+        assert path[-1].rank == last
+        total = sum(each.end_ns - each.start_ns for each in path)
+        assert total == pytest.approx(length, rel=1e-3)
+        own = sum(e.end_ns - e.start_ns for e in path if e.rank == 3 and not e.collective)
+        assert own > 0.8 * total
+
+
 def test_two_runs_are_compared(tmp_path: Path) -> None:
     """A/A says "no change" for 6 pairs; 4 % more in one stage is found, with what grew, and fails the command."""
     for seed in range(7):
