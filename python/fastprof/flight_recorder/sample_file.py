@@ -34,6 +34,7 @@ _PAYLOADS = {
 }
 _MAX_TEXT_BYTES = 1_400_000  # the metadata of a dump have 2 MB
 _RETRIES = 5
+_MAX_SAMPLES = 1 << 26  # of a file that is not damaged: 20 kHz, some minutes, and many threads
 
 Run: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -99,6 +100,7 @@ class _Reader:
         self.nodes: list[tuple[int, int, int]] = []
         self.threads: dict[int, int] = {}  # id of the kernel -> number
         self.runs: list[Run] = []
+        self._samples = 0
 
     def add(self, part: bytes) -> None:
         """Add the records of a segment, whose numbers begin at 0."""
@@ -115,6 +117,9 @@ class _Reader:
                 start_ns, last_ns, thread, node, count, state = fields
                 if not -1 <= node < len(self.nodes) - first_node or start_ns > last_ns:
                     raise IndexError(f"a run at byte {at}")
+                self._samples += count
+                if self._samples > _MAX_SAMPLES:
+                    raise IndexError(f"a run of {count} samples at byte {at}")
                 node = node + first_node if node >= 0 else -1
                 self.runs.append((start_ns, last_ns, threads[thread], node, count, state))
             elif kind == _NODE:

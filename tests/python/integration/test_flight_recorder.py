@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,7 @@ import pytest
 import fastprof
 from fastprof import errors
 from fastprof.flight_recorder.dumps import read_dump, write_dump
+from fastprof.flight_recorder.sample_file import read_samples
 from fastprof.flight_recorder.step_times import StepTimes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
@@ -211,6 +216,30 @@ hang()
         fastprof.flight_recorder.start(max_bytes=8 << 20, sample_hz=100)
         fastprof.flight_recorder.stop()
     assert len(list(folder.glob("*.samples"))) == len(records(folder))
+
+
+def test_damaged_samples_of_a_dump_are_refused_or_read() -> None:
+    code, node, thread = b"\1\0\0\0\x18\0\0\0\1\0\0\0\1\0\1\0fa", [-1, 0, 7, 0], [9, 0]
+    records = code + bytes(24 - len(code)) + struct.pack("<IIiIiI", 2, 24, *node)
+    records += struct.pack("<IIII", 3, 16, *thread)
+    records += struct.pack("<IIqqIiII", 4, 40, 1000, 9000, 0, 0, 5, 3)
+    whole = struct.pack("<QQd4Q", 0x31504D4153465046, 4096, 100.0, 1, len(records), 0, 0) + records
+
+    def read(data: bytes) -> Any:
+        return read_samples(base64.b64encode(zlib.compress(data)).decode())
+
+    samples = read(whole)
+    assert samples.codes == (("f", "a", 1),) and samples.threads == ((9, "thread 9"),)
+    assert samples.count.tolist() == [5] and samples.line.tolist() == [7]
+    chance, refused = random.Random(5), 0
+    for _ in range(2000):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(whole))] = chance.randrange(256)
+        try:
+            read(bytes(damaged[: chance.choice((None, -3))]))
+        except errors.FormatError:
+            refused += 1
+    assert 1000 < refused < 2000
 
 
 def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
