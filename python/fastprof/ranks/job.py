@@ -143,7 +143,7 @@ class Job:
 
     def _waiting_ns(self, shard: Shard, each: RankSummary) -> Array:
         matched = self.collectives
-        rows = np.flatnonzero(matched.rank == shard.rank)
+        rows = self._rows_of[shard.rank]
         at = np.searchsorted(each.start, matched.start[rows], side="right") - 1
         inside = (at >= 0) & (matched.start[rows] < each.end[at.clip(min=0)])
         found = np.zeros(len(each.step), np.int64)
@@ -202,7 +202,7 @@ class Job:
 
     def _stage_ns(self, shard: Shard, each: RankSummary) -> Array:
         matched = self.collectives
-        rows = np.flatnonzero(matched.rank == shard.rank)
+        rows = self._rows_of[shard.rank]
         edges = each.stage_edges
         width = edges.shape[1]
         at = np.searchsorted(edges.ravel(), matched.start[rows], side="right") - 1

@@ -32,10 +32,11 @@ def job_values(job: Job) -> dict[str, Any]:
     """Return all answers as values that json.dumps() accepts. Times are integer ns, means over a rank's steps."""
     means = {name: _means(job, name) for name in PARTS}
     waiting = _mean_rows(job.waiting_ns)
+    steps = (job.parts("duration_ns") >= 0).sum(axis=1).tolist()
     per_rank = [
         {
             "rank": rank,
-            "steps": int((job.parts("duration_ns")[at] >= 0).sum()),
+            "steps": steps[at],
             **{name: means[name][at] for name in PARTS},
             "waiting_ns": waiting[at],
         }
