@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.cached_property import cached_property
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, violations
@@ -110,7 +111,7 @@ class Job:
     @cached_property
     def steps(self) -> Array:
         """Numbers of the steps that any rank has, ascending, int64."""
-        found: Array = np.unique(np.concatenate([each.step for _, each in self._summaries]))
+        found: Array = distinct(np.concatenate([each.step for _, each in self._summaries]))
         return found
 
     def parts(self, name: str) -> Array:

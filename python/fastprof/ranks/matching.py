@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.ranks.collective_calls import UNMATCHED
 from fastprof.ranks.folder import number_list
@@ -64,7 +65,7 @@ class Matched:
             rows = np.flatnonzero(self.group == code)
             if not len(rows):
                 continue
-            present = np.unique(self.rank[rows])
+            present = distinct(self.rank[rows])
             expected = np.array(
                 sorted(set(members.get(name.split(" ")[0], present.tolist())) & set(ranks)),
                 np.int64,
@@ -101,7 +102,7 @@ class Matched:
         if len(short) > 5:
             found.append(f"{title}: {counted(len(short) - 5, 'more collective')} without all ranks")
         kind = self.kind[rows]
-        mixed = np.unique(calls[at.reshape(-1)[kind != kind[first][at.reshape(-1)]]])
+        mixed = distinct(calls[at.reshape(-1)[kind != kind[first][at.reshape(-1)]]])
         if len(mixed):
             row = rows[first[np.searchsorted(calls, mixed[0])]]
             found.append(

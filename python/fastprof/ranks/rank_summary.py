@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.intervals import covered_ns, union_of
+from fastprof.base.distinct import distinct
 from fastprof.ranks.rank_events import Collectives, RankEvents
 
 __all__ = ["PARTS", "STAGES", "RankSummary", "summarise"]
@@ -99,7 +100,7 @@ def _without(union: tuple[Array, Array], taken: tuple[Array, Array]) -> tuple[Ar
     """Return the parts of a union outside of another one."""
     if not len(union[0]) or not len(taken[0]):
         return union
-    points = np.unique(np.concatenate([*union, *taken]))
+    points = distinct(np.concatenate([*union, *taken]))
     left, right = points[:-1], points[1:]
     kept = (covered_ns(left, right, union) > 0) & (covered_ns(left, right, taken) == 0)
     return union_of(left[kept], right[kept])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_share, format_time
 from fastprof.base.visible_text import shortened
 from fastprof.ranks.compare import Change
@@ -242,7 +243,7 @@ def _collectives(job: Job) -> list[dict[str, Any]]:
     waiting = np.add.reduceat(matched.wait_ns, first) / np.diff(np.append(first, len(matched)))
     kind, group, size = (each[first] for each in (matched.kind, matched.group, matched.size_bytes))
     found = []
-    for code in np.unique(group * len(matched.kinds) + kind).tolist():
+    for code in distinct(group * len(matched.kinds) + kind).tolist():
         rows = np.flatnonzero((group * len(matched.kinds) + kind) == code)
         found.append(
             {
