@@ -93,7 +93,7 @@ class Requests:
             result = {"ok": True, **do(request)}
             leaves = leaves or request["do"] == "leave"
         except (errors.Error, OSError, ValueError) as error:
-            _log.warning("request failed: %s", error)
+            _log.info("request failed: %s", error)
             result = {"ok": False, "error": str(error)}
         try:
             connection.settimeout(5.0)

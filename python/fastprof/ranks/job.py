@@ -63,12 +63,12 @@ class Job:
         self._keeper = shards.keeper
         self.world_size = shards.world_size
         self.problems: list[str] = list(shards.problems)
-        if not self._shards:
+        self._summaries = self._read()
+        if not self._summaries:
             what = "; ".join(self.problems) or "it has neither shards nor traces"
             raise errors.FormatError(
                 f"{folder}: no rank can be read: {what}. Record with fastprof.rank_trace_handler({folder!r})."
             )
-        self._read()
         self.problems += self._missing_ranks()
         self.problems += self._matching_problems()
         if strict and self.problems:
@@ -76,7 +76,7 @@ class Job:
                 f"{folder}: " + "; ".join(self.problems) + ". Read it without strict."
             )
 
-    def _read(self) -> None:
+    def _read(self) -> list[tuple[Shard, RankSummary]]:
         summaries: list[tuple[Shard, RankSummary]] = []
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             for shard, result in zip(self._shards, pool.map(_summary, self._shards), strict=True):
@@ -84,7 +84,7 @@ class Job:
                     summaries.append((shard, result))
                 else:
                     self.problems.append(f"rank {shard.rank}: {result}: left out")
-        self._summaries = summaries
+        return summaries
 
     @cached_property
     def ranks(self) -> list[int]:

@@ -145,6 +145,10 @@ def test_missing_short_and_damaged_ranks_are_named(tmp_path: Path) -> None:
         assert any(part in each for each in job.problems), (part, job.problems)
     with pytest.raises(fastprof.errors.FormatError, match="is short"):
         fastprof.ranks.open(tmp_path, strict=True)
+    for path in tmp_path.glob("*.parquet"):
+        path.write_bytes(b"PAR1 no")
+    with pytest.raises(fastprof.errors.FormatError, match=r"no rank can be read: .*rank 0: "):
+        fastprof.ranks.open(tmp_path)
     with pytest.raises(fastprof.errors.FormatError, match="rank_trace_handler"):
         fastprof.ranks.open(tmp_path / "..")
 
