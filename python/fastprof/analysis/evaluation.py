@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.device_queue import device_queue
-from fastprof.analysis.intervals import Interval, covered_ns, union_of
+from fastprof.analysis.intervals import Interval, covered_ns, union_of, without_union
 from fastprof.analysis.traversal import source_code_location
 from fastprof.analysis.tree_events import LazyRows, TreeEvent
 from fastprof.base import errors
-from fastprof.base.distinct import distinct
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -172,7 +171,7 @@ class BasicEvaluation:
         begins = np.concatenate([[int(self.start_ns.min())], start[falls]])
         ends = np.concatenate([[start[0]], until])
         work = union_of(start[is_kernel], end[is_kernel])
-        return _without(union_of(begins, ends), work)
+        return without_union(union_of(begins, ends), work)
 
     def rank_events(self, length: int) -> list[EventKey]:
         """Return the `length` events with the highest score, best first.
@@ -225,16 +224,6 @@ class BasicEvaluation:
         )
         head = "Optimizable events:\n" if found else "No events to optimize\n"
         return head + "\n".join(blocks)
-
-
-def _without(union: tuple[Array, Array], removed: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the part of a union that another does not cover, as a union."""
-    if not len(removed[0]) or not len(union[0]):
-        return union
-    cuts = distinct(np.concatenate([*union, *removed]))
-    low, high = cuts[:-1], cuts[1:]
-    kept = (covered_ns(low, high, union) > 0) & (covered_ns(low, high, removed) == 0)
-    return union_of(low[kept], high[kept])
 
 
 def _standard(values: Array) -> Array:

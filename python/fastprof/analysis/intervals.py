@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interval", "covered_ns", "union_of"]
+from fastprof.base.distinct import distinct
+
+__all__ = ["Interval", "covered_ns", "union_of", "without_union"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -47,6 +49,16 @@ def covered_ns(start: Array, end: Array, union: tuple[Array, Array]) -> Array:
         return np.zeros(len(start), np.int64)
     end = np.maximum(start, end)
     return _covered_before(end, union) - _covered_before(start, union)
+
+
+def without_union(union: tuple[Array, Array], taken: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the part of a union that another one does not cover, as a union."""
+    if not len(union[0]) or not len(taken[0]):
+        return union
+    points = distinct(np.concatenate([*union, *taken]))
+    left, right = points[:-1], points[1:]
+    kept = (covered_ns(left, right, union) > 0) & (covered_ns(left, right, taken) == 0)
+    return union_of(left[kept], right[kept])
 
 
 def _covered_before(time: Array, union: tuple[Array, Array]) -> Array:

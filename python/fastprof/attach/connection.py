@@ -14,7 +14,7 @@ from fastprof._version import __version__
 from fastprof.attach import inside
 from fastprof.attach.injection import run_script
 from fastprof.attach.permission import refusal
-from fastprof.attach.processes import PythonProcess, read_process, status_of
+from fastprof.attach.processes import PythonProcess, is_stopped, read_process, status_of
 from fastprof.base import errors
 from fastprof.record.process_folder import FoundProcess, ProcessFolder
 
@@ -62,7 +62,7 @@ def _checked(pid: int) -> PythonProcess:
         raise errors.UnavailableError(
             f"another debugger or tracer, process {status['TracerPid']}, is attached to process {pid}: end it first"
         )
-    if _is_stopped(status):
+    if is_stopped(status):
         raise errors.UnavailableError(
             f"process {pid} is stopped: let it go on with kill -CONT {pid}"
         )
@@ -143,7 +143,7 @@ def _wait(process: PythonProcess, found: FoundProcess, problem: str, limit_s: fl
                 )
         if _core.process_start(process.pid) != found.start:
             raise errors.UnavailableError(f"process {process.pid} has ended meanwhile")
-        stopped = stopped + 1 if _is_stopped(status_of(process.pid)) else 0
+        stopped = stopped + 1 if is_stopped(status_of(process.pid)) else 0
         if time.monotonic() > end_s or stopped * _POLL_S > 1:
             why = (
                 f"it is stopped: kill -CONT {process.pid}"
@@ -154,10 +154,6 @@ def _wait(process: PythonProcess, found: FoundProcess, problem: str, limit_s: fl
                 f"process {process.pid} ran no Python code for {limit_s:g} s: {why}"
             )
         time.sleep(_POLL_S)
-
-
-def _is_stopped(status: dict[str, str]) -> bool:
-    return status.get("State", "").startswith("T")
 
 
 def _mounts(pid: int | str) -> str:

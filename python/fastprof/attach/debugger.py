@@ -13,7 +13,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from fastprof.attach.processes import status_of
+from fastprof.attach.processes import is_stopped, status_of
 from fastprof.base import errors
 
 __all__ = ["Debugger", "find_debugger"]
@@ -107,7 +107,7 @@ class Debugger:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        if status_of(self._pid).get("State", "").startswith("T"):
+        if is_stopped(status_of(self._pid)):
             with contextlib.suppress(OSError):
                 os.kill(self._pid, signal.SIGCONT)  # it was not stopped before
 

@@ -7,7 +7,14 @@ import os
 import re
 from dataclasses import dataclass
 
-__all__ = ["PythonProcess", "python_processes", "read_process", "started_unix_s", "status_of"]
+__all__ = [
+    "PythonProcess",
+    "is_stopped",
+    "python_processes",
+    "read_process",
+    "started_unix_s",
+    "status_of",
+]
 
 # Files of an interpreter that name its version, the surest first; "t": without a GIL.
 _NAMES_OF_VERSIONS = (
@@ -41,6 +48,11 @@ def status_of(pid: int | str) -> dict[str, str]:
             return {name: value.strip() for name, _, value in pairs}
     except OSError:
         return {}
+
+
+def is_stopped(status: dict[str, str]) -> bool:
+    """Return whether a signal (SIGSTOP, or Ctrl-Z in its terminal) has stopped the process of status_of()."""
+    return status.get("State", "").startswith("T")
 
 
 def mapped_files(pid: int) -> list[str]:

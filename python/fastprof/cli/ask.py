@@ -9,6 +9,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
+from fastprof.attach.processes import is_stopped, status_of
 from fastprof.base import errors
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
     except OSError as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         why = "Its GIL may be held, or it is stopped"
-        if _is_stopped(pid):
+        if is_stopped(status_of(pid)):
             why = f"It is stopped: `kill -CONT {pid}` lets it go on"
         if process.records:
             why += f"; `fastprof dump {pid}` reads its records all the same"
@@ -116,19 +117,10 @@ def _answer_of(connection: socket.socket, pid: int, timeout_s: float) -> bytes:
         try:
             part = connection.recv(65536)
         except TimeoutError:
-            stopped = stopped + 1 if _is_stopped(pid) else 0
+            stopped = stopped + 1 if is_stopped(status_of(pid)) else 0
             if stopped >= _STOPPED_S or time.monotonic() >= end_s:
                 raise
         else:
             if not part:
                 return text
             text += part
-
-
-def _is_stopped(pid: int) -> bool:
-    """Return whether the process was stopped by a signal (SIGSTOP, or Ctrl-Z in its terminal)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[:1] == [b"T"]
-    except OSError:
-        return False

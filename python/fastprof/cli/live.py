@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 from fastprof.base import errors
-from fastprof.cli.ask import PROCESSES, choose, command_of
+from fastprof.cli.ask import PROCESSES, choose, command_of, find_alive
 from fastprof.cli.options import Subparsers, command_parser
 
 __all__ = ["add_parser"]
@@ -154,9 +154,9 @@ def _started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 def _wait_for_recorder(process: subprocess.Popen[bytes]) -> None:
     limit_s = time.monotonic() + _START_LIMIT_S
     while True:
-        with contextlib.suppress(errors.ValueError):
-            if choose(str(process.pid))[0].records:
-                return
+        found = find_alive(process.pid)
+        if found is not None and found.records:
+            return
         if process.poll() is not None or time.monotonic() > limit_s:
             raise errors.UnavailableError(
                 "the program ended before it could be shown; `fastprof run` shows all of a short one"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from fastprof.base.formatting import format_memory, format_time
-from fastprof.base.text_style import cut_to_width, text_width
+from fastprof.base.text_style import cut_to_width
 from fastprof.base.visible_text import visible_text
 from fastprof.flight_recorder.live_view import LiveView
 
@@ -79,8 +79,7 @@ def _name_rows(view: LiveView, rows: int) -> list[str]:
 
 
 def _thread_rows(view: LiveView, rows: int) -> list[str]:
-    name_width = max([12, *(text_width(each["name"]) for each in view.threads)])
-    lines = [f"{'BUSY':>7} {'EVENTS':>9}  {'THREAD'.ljust(min(name_width, 40))}"]
+    lines = [f"{'BUSY':>7} {'EVENTS':>9}  THREAD"]
     for each in view.threads[: rows - 1]:
         lines.append(f"{100 * each['share']:>6.1f}% {each['events']:>9}  {each['name']}")
     return lines

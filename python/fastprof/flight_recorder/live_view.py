@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import time
@@ -17,11 +16,12 @@ from fastprof import _core
 from fastprof.base import errors
 from fastprof.flight_recorder.dumps import read_dump, write_dump
 from fastprof.flight_recorder.step_times import StepTimes
+from fastprof.flight_recorder.triggers import rss_bytes
 from fastprof.model.columns import EventKind
 from fastprof.model.nesting import sum_by
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
-from fastprof.record.process_folder import FoundProcess
+from fastprof.record.process_folder import FoundProcess, stored_bytes
 
 __all__ = ["LiveReader", "LiveView"]
 
@@ -131,11 +131,8 @@ class LiveReader:
         if passed_s > 0 and cpu_s >= self._cpu_s:
             view.cpu_share = (cpu_s - self._cpu_s) / passed_s
         self._cpu_s, self._cpu_at_s = cpu_s, now_s
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            with open(f"/proc/{view.pid}/statm") as file:
-                view.rss_bytes = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        with contextlib.suppress(OSError):
-            view.recorder_bytes = os.stat(self.records).st_blocks * 512
+        view.rss_bytes = rss_bytes(view.pid)
+        view.recorder_bytes = stored_bytes(self.records)
 
     def _fill_names(
         self,

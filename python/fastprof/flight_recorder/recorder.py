@@ -21,7 +21,7 @@ from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.profiler import profile, recording
 from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
-from fastprof.record.process_folder import ProcessFolder
+from fastprof.record.process_folder import ProcessFolder, stored_bytes
 from fastprof.record.ranges import record_function
 
 __all__ = ["FlightOptions", "FlightRecorder"]
@@ -266,7 +266,7 @@ class FlightRecorder:
                 "records": self.records,
                 "started_unix_s": self.started_unix_s,
                 "seconds": self.options.seconds,
-                "memory_bytes": _size_bytes(self.records),
+                "memory_bytes": stored_bytes(self.records),
                 "steps": steps.count,
                 "steps_by": self.steps_by,
                 "step_total_s": steps.total_s,
@@ -282,13 +282,6 @@ class FlightRecorder:
 def _is_trace(path: str) -> bool:
     name = os.path.basename(path).removesuffix(".gz")
     return any(name.endswith(suffix) for each in FORMATS.values() for suffix in each.suffixes)
-
-
-def _size_bytes(path: str) -> int:
-    try:
-        return os.stat(path).st_blocks * 512
-    except OSError:
-        return 0
 
 
 def _say(line: str) -> None:

@@ -135,10 +135,10 @@ def exception_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def rss_bytes() -> int:
-    """Return the resident memory of this process; 0 if it cannot be read."""
+def rss_bytes(pid: int | str = "self") -> int:
+    """Return the resident memory of a process, default this one; 0 if it cannot be read."""
     try:
-        with open("/proc/self/statm", "rb") as file:
+        with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0

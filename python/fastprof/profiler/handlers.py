@@ -10,7 +10,7 @@ from typing import Any
 
 from fastprof.base import errors
 
-__all__ = ["tensorboard_trace_handler"]
+__all__ = ["make_folder", "tensorboard_trace_handler"]
 
 
 def tensorboard_trace_handler(
@@ -39,14 +39,19 @@ def tensorboard_trace_handler(
     def handler(prof: Any) -> None:
         import socket  # slow to load
 
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise errors.IoError(
-                f"cannot create the folder {folder!r} for traces: {error}. Choose another folder."
-            ) from error
+        make_folder(folder, "traces")
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
         prof.export_chrome_trace(os.path.join(folder, name))
 
     return handler
+
+
+def make_folder(path: str, what: str) -> None:
+    """Create the folder `path` for `what` if it is missing. Raises errors.IoError."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise errors.IoError(
+            f"cannot create the folder {path!r} for {what}: {error}. Choose another folder."
+        ) from error

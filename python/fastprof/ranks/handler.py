@@ -11,10 +11,11 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
+from fastprof.profiler.handlers import make_folder
 from fastprof.ranks.environment import RankFacts, rank_facts
 from fastprof.ranks.shard import clock_pair, shard_stem, write_shard
 
-__all__ = ["make_folder", "rank_trace_handler", "write_rank"]
+__all__ = ["rank_trace_handler", "write_rank"]
 
 
 def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
@@ -42,7 +43,7 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
     parts = itertools.count()
 
     def handler(prof: Any) -> None:
-        make_folder(path)
+        make_folder(path, "ranks")
         facts = rank_facts()
         write_shard(
             prof.event_table,
@@ -77,15 +78,5 @@ def write_rank(
             f"rank {rank} of a job of {world_size} ranks. Count ranks from 0, below world_size."
         )
     path = os.fsdecode(folder)
-    make_folder(path)
+    make_folder(path, "ranks")
     return write_shard(table, path, RankFacts(rank, world_size, -1, list(groups), "the caller"))
-
-
-def make_folder(path: str) -> None:
-    """Create the folder of a job's ranks if it is missing. Raises errors.IoError."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise errors.IoError(
-            f"cannot create the folder {path!r} for ranks: {error}. Choose another folder."
-        ) from error

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.intervals import covered_ns, union_of
-from fastprof.base.distinct import distinct
+from fastprof.analysis.intervals import covered_ns, union_of, without_union
 from fastprof.ranks.rank_events import Collectives, RankEvents
 
 __all__ = ["PARTS", "STAGES", "RankSummary", "summarise"]
@@ -65,7 +64,9 @@ def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary
     computes, communicates, copies = events.computation(), events.communication(), events.copies()
     compute = events.union(computes)
     if not events.on_device:  # the host's ops include those that wait inside of a call of c10d
-        compute = _without(compute, events.union(events.named(lambda n: n.startswith("c10d::"))))
+        compute = without_union(
+            compute, events.union(events.named(lambda n: n.startswith("c10d::")))
+        )
     communication, copy = events.union(communicates), events.union(copies)
     both = _joined(compute, communication)
     duration = end - start
@@ -94,16 +95,6 @@ def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary
 
 def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
     return union_of(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
-
-
-def _without(union: tuple[Array, Array], taken: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the parts of a union outside of another one."""
-    if not len(union[0]) or not len(taken[0]):
-        return union
-    points = distinct(np.concatenate([*union, *taken]))
-    left, right = points[:-1], points[1:]
-    kept = (covered_ns(left, right, union) > 0) & (covered_ns(left, right, taken) == 0)
-    return union_of(left[kept], right[kept])
 
 
 def _stage_edges(events: RankEvents, start: Array, end: Array) -> Array:

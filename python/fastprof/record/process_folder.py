@@ -21,7 +21,14 @@ from dataclasses import dataclass, field
 from fastprof import _core
 from fastprof.base import errors
 
-__all__ = ["FOLDER_VARIABLE", "FoundProcess", "ProcessFolder", "find_processes", "make_private"]
+__all__ = [
+    "FOLDER_VARIABLE",
+    "FoundProcess",
+    "ProcessFolder",
+    "find_processes",
+    "make_private",
+    "stored_bytes",
+]
 
 FOLDER_VARIABLE = "FASTPROF_PROCESS_FOLDER"
 
@@ -189,6 +196,14 @@ def _check_private(path: str) -> None:
         raise PermissionError(0, "it belongs to another user", path)
     if facts.st_mode & 0o077:
         raise PermissionError(0, "others can read or write it; chmod 700 it", path)
+
+
+def stored_bytes(path: str) -> int:
+    """Return the bytes that a file takes, without its holes; 0 if there is none."""
+    try:
+        return os.stat(path).st_blocks * 512
+    except OSError:
+        return 0
 
 
 def _modified_s(path: str) -> float:
