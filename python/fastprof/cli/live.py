@@ -77,12 +77,16 @@ def live(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         pid = options.target
         if is_script:
-            pid = str(stack.enter_context(_started([options.target, *options.arguments])).pid)
-        _show(options, pid, os.path.basename(options.target) if is_script else "")
+            started = stack.enter_context(_started([options.target, *options.arguments]))
+            pid = str(started.pid)
+        has_ended = _show(options, pid, os.path.basename(options.target) if is_script else "")
+        if is_script and has_ended:
+            started.wait()  # the recording ends before the interpreter does
     return 0
 
 
-def _show(options: argparse.Namespace, wanted: str, program: str) -> None:
+def _show(options: argparse.Namespace, wanted: str, program: str) -> bool:
+    """Show views, until one is enough; return whether the recording has ended."""
     from fastprof.flight_recorder.live_view import LiveReader
 
     process = choose(wanted)[0]
@@ -92,7 +96,7 @@ def _show(options: argparse.Namespace, wanted: str, program: str) -> None:
         from fastprof.cli.live_screen import LiveScreen
 
         LiveScreen(reader, program, options.interval).run()
-        return
+        return False
     if options.once:  # a first look, so that there is a share of the CPU
         reader.look()
         time.sleep(options.interval)
@@ -100,7 +104,7 @@ def _show(options: argparse.Namespace, wanted: str, program: str) -> None:
         try:
             view = reader.look()
         except errors.IoError:  # an orderly end removes the file
-            return
+            return True
         if options.as_json:
             print(json.dumps(view.as_dict()), flush=True)
         else:
@@ -111,7 +115,7 @@ def _show(options: argparse.Namespace, wanted: str, program: str) -> None:
             lines = live_lines(view, program, width=screen.width_or_default, height=60)
             print("\n".join(line.rstrip() for line in lines))
         if options.once or not view.alive:
-            return
+            return not view.alive
         time.sleep(options.interval)
 
 

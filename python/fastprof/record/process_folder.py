@@ -94,9 +94,13 @@ class ProcessFolder:
         return os.path.join(self.path, f"{pid}-{_core.process_start(pid) or 0}{suffix}")
 
     def processes(self) -> list[FoundProcess]:
-        """Return the processes that have files here, sorted by pid."""
+        """Return the processes that have files here, sorted by pid; none where the folder has been removed."""
         found: dict[tuple[int, int], FoundProcess] = {}
-        for name in sorted(os.listdir(self.path)):
+        try:
+            names = sorted(os.listdir(self.path))
+        except FileNotFoundError:
+            names = []
+        for name in names:
             stem, suffix = os.path.splitext(name)
             parts = stem.split("-")
             if suffix not in (_RECORDS, _SOCKET) or not all(part.isdecimal() for part in parts[:2]):

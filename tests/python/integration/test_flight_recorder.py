@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recorder_programs import WAIT_S, command, program, records, run
 
 import fastprof
 from fastprof import errors
@@ -30,8 +27,6 @@ from fastprof.flight_recorder.sample_file import read_samples
 from fastprof.flight_recorder.step_times import StepTimes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
-
-WAIT_S = 120
 
 BUSY = """
 import os, sys, threading, time
@@ -59,47 +54,6 @@ while not os.path.exists(sys.argv[1]):
     flight_recorder.step()
     number += 1
 """
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The processes' folder. Its name is short, because the path of a socket has at most 107 bytes."""
-    path = tempfile.mkdtemp(prefix="fp")
-    monkeypatch.setenv("FASTPROF_PROCESS_FOLDER", path)
-    monkeypatch.setenv("FASTPROF_FLIGHT_RECORDER", f"max_bytes={8 << 20},dump_folder={tmp_path}")
-    yield Path(path)
-    shutil.rmtree(path)
-
-
-@contextlib.contextmanager
-def program(code: str, *args: object) -> Iterator[subprocess.Popen[str]]:
-    """A running program that has printed its pid."""
-    words = [sys.executable, "-c", code, *map(str, args)]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline().strip() == str(process.pid)
-            yield process
-        finally:
-            process.kill()
-
-
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *map(str, words)], capture_output=True, text=True, timeout=WAIT_S
-    )
-
-
-def command(*words: object) -> str:
-    done = run("-m", "fastprof", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def records(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.records"))
 
 
 def wait_for(folder: Path, pattern: str) -> Path:
@@ -470,103 +424,3 @@ def test_quantiles_of_steps_are_within_one_percent() -> None:
         exact = float(np.quantile(drawn, q, method="inverted_cdf"))
         assert abs(steps.quantile_s(q) - exact) <= 0.0101 * exact
     assert steps.median_s() == float(np.median(drawn[-101:]))
-
-
-# ---- live --------------------------------------------------------------------------------------
-
-LIVE = """
-import os, sys, threading, time
-from fastprof import flight_recorder, record_function
-def work():  # for a second: 40 % load, 60 % train
-    while True:
-        with record_function("load"):
-            time.sleep(0.02)
-        with record_function("train"):
-            time.sleep(0.03)
-threading.Thread(target=work, name="worker", daemon=True).start()
-flight_recorder.step()
-print(os.getpid(), flush=True)
-while True:
-    time.sleep(0.1)
-    flight_recorder.step()
-"""
-
-
-def test_live_shows_the_last_seconds(folder: Path) -> None:
-    with program(LIVE) as process:
-        time.sleep(2.5)
-        view = json.loads(command("live", "--once", "--as-json", process.pid))
-        text = command("live", "--once", process.pid)
-        process.send_signal(signal.SIGSTOP)  # nothing of the process runs for it
-        stopped = json.loads(command("live", "--once", "--as-json", process.pid))
-        process.send_signal(signal.SIGCONT)
-    assert stopped["alive"] and stopped["pid"] == process.pid
-    assert 1.9 < view["seconds"] <= 2.0
-    names = {each["name"]: each for each in view["names"]}
-    both_s = names["load"]["self_s"] + names["train"]["self_s"]
-    assert 0.8 < both_s / view["seconds"] < 1.01  # clipped to what is shown
-    assert 1 / 3 < names["load"]["self_s"] / both_s < 1 / 2
-    threads = {each["name"]: each for each in view["threads"]}
-    assert threads["worker"]["share"] > 0.8
-    assert 0 < len(view["steps"]) <= 20 and view["step_median_s"] >= 0.098
-    assert view["step_count"] >= len(view["steps"])
-    assert "train" in text and "steps" in text and f"pid {process.pid}" in text
-
-
-def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Path) -> None:
-    script = tmp_path / "short.py"
-    script.write_text(
-        "import sys, time, fastprof\nprint('own output', sys.argv[1])\n"
-        "end = time.monotonic() + 3\nwhile time.monotonic() < end:\n"
-        "    with fastprof.record_function('busy'): time.sleep(0.01)\n"
-    )
-    shown = run("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word")
-    assert shown.returncode == 0, shown.stderr
-    assert any(
-        each["name"] == "busy"
-        for line in shown.stdout.splitlines()
-        for each in json.loads(line)["names"]
-    )
-    assert "own output word" in shown.stderr and "ended with status 0" in shown.stderr
-    for words, message in (
-        (("live", script), "needs a terminal"),
-        (("live", "--once", "no such"), "fastprof ps"),
-        (("live", "--once", "--seconds", "0", script), "invalid --seconds"),
-    ):
-        refused = run("-m", "fastprof", *words)
-        assert refused.returncode != 0 and message in refused.stderr
-
-
-def test_the_screen_of_live(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("textual")
-    import asyncio
-
-    from fastprof.cli.live_screen import LiveScreen
-    from fastprof.flight_recorder.live_view import LiveReader
-    from fastprof.record.process_folder import find_processes
-
-    monkeypatch.chdir(tmp_path)
-    before = set(tmp_path.iterdir())
-
-    def shown(screen: LiveScreen) -> str:
-        return str(screen.query_one("Static").render())
-
-    async def drive(pid: int) -> None:
-        found = next(each for each in find_processes() if each.pid == pid)
-        screen = LiveScreen(LiveReader(found), "server.py", 0.1)
-        async with screen.run_test(size=(80, 24)) as pilot:
-            for key, text in (("", "train"), ("t", "worker"), ("d", "wrote ")):
-                await pilot.press(*key)
-                for _ in range(600):
-                    if text in shown(screen):
-                        break
-                    await pilot.pause(0.1)
-                assert text in shown(screen)
-                assert max(map(len, shown(screen).splitlines()[:20])) <= 80
-            await pilot.press("q")
-
-    with program(LIVE) as process:
-        time.sleep(0.5)
-        asyncio.run(drive(process.pid))
-    (dump,) = set(tmp_path.iterdir()) - before
-    assert "train" in command("report", dump)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fastprof live` of a process, of a script, and of what cannot be shown."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from recorder_programs import command, program, run
+
+from fastprof.flight_recorder.live_view import LiveReader
+from fastprof.record.process_folder import find_processes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
+
+LIVE = """
+import os, sys, threading, time
+from fastprof import flight_recorder, record_function
+def work():  # for a second: 40 % load, 60 % train
+    while True:
+        with record_function("load"):
+            time.sleep(0.02)
+        with record_function("train"):
+            time.sleep(0.03)
+threading.Thread(target=work, name="worker", daemon=True).start()
+flight_recorder.step()
+print(os.getpid(), flush=True)
+while True:
+    time.sleep(0.1)
+    flight_recorder.step()
+"""
+
+SHORT = """
+import builtins, sys, time
+import fastprof
+class EndsSlowly:  # after the recording has ended
+    def __del__(self, sleep=time.sleep):
+        sleep(1)
+builtins.ends_slowly = EndsSlowly()
+print("own output", sys.argv[1])
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    with fastprof.record_function("busy"):
+        time.sleep(0.01)
+"""
+
+
+def test_live_shows_the_last_seconds(folder: Path) -> None:
+    with program(LIVE) as process:
+        time.sleep(2.5)
+        view = json.loads(command("live", "--once", "--as-json", process.pid))
+        text = command("live", "--once", process.pid)
+        process.send_signal(signal.SIGSTOP)  # nothing of the process runs for it
+        stopped = json.loads(command("live", "--once", "--as-json", process.pid))
+        process.send_signal(signal.SIGCONT)
+    assert stopped["alive"] and stopped["pid"] == process.pid
+    assert 1.9 < view["seconds"] <= 2.0
+    names = {each["name"]: each for each in view["names"]}
+    both_s = names["load"]["self_s"] + names["train"]["self_s"]
+    assert 0.8 < both_s / view["seconds"] < 1.01  # clipped to what is shown
+    assert 1 / 3 < names["load"]["self_s"] / both_s < 1 / 2
+    threads = {each["name"]: each for each in view["threads"]}
+    assert threads["worker"]["share"] > 0.8
+    assert 0 < len(view["steps"]) <= 20 and view["step_median_s"] >= 0.098
+    assert view["step_count"] >= len(view["steps"])
+    assert "train" in text and "steps" in text and f"pid {process.pid}" in text
+
+
+def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "short.py"
+    script.write_text(SHORT)
+    shown = run("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word")
+    assert shown.returncode == 0, shown.stderr
+    assert any(
+        each["name"] == "busy"
+        for line in shown.stdout.splitlines()
+        for each in json.loads(line)["names"]
+    )
+    assert "own output word" in shown.stderr and "ended with status 0" in shown.stderr
+    for words, message in (
+        (("live", script), "needs a terminal"),
+        (("live", "--once", "no such"), "fastprof ps"),
+        (("live", "--once", "--seconds", "0", script), "invalid --seconds"),
+    ):
+        refused = run("-m", "fastprof", *words)
+        assert refused.returncode != 0 and message in refused.stderr
+
+
+def test_the_screen_of_live(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("textual")
+    import asyncio
+
+    from fastprof.cli.live_screen import LiveScreen
+
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+
+    def shown(screen: LiveScreen) -> str:
+        return str(screen.query_one("Static").render())
+
+    async def drive(pid: int) -> None:
+        found = next(each for each in find_processes() if each.pid == pid)
+        screen = LiveScreen(LiveReader(found), "server.py", 0.1)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            for key, text in (("", "train"), ("t", "worker"), ("d", "wrote ")):
+                await pilot.press(*key)
+                for _ in range(600):
+                    if text in shown(screen):
+                        break
+                    await pilot.pause(0.1)
+                assert text in shown(screen)
+                assert max(map(len, shown(screen).splitlines()[:20])) <= 80
+            await pilot.press("q")
+
+    with program(LIVE) as process:
+        time.sleep(0.5)
+        asyncio.run(drive(process.pid))
+    (dump,) = set(tmp_path.iterdir()) - before
+    assert "train" in command("report", dump)
