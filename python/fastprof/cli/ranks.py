@@ -103,7 +103,7 @@ def _compare(job: Any, options: argparse.Namespace) -> int:
 
 
 def _write(job: Any, options: argparse.Namespace, kind: str) -> int:
-    from fastprof.ranks.folder import number_list
+    from fastprof.base.number_list import number_list
     from fastprof.ranks.timeline import timeline
 
     chosen = None if options.only is None else _numbers(options.only)

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 from fastprof.profiler.metadata import distributed_info
 
-__all__ = ["RankFacts", "groups_of", "rank_facts"]
+__all__ = ["RankFacts", "groups_of", "job_id_of", "rank_facts"]
 
 
 class RankFacts(NamedTuple):
     """A process's place in its job.
 
     rank: from 0; 0 if nothing says it. world_size: number of ranks; 1 if nothing says it. local_rank: number
-    within its host; -1: unknown. groups: process groups, {"name", "ranks"} each. found_by: what said so.
+    within its host; -1: unknown. groups: process groups, {"name", "ranks"} each. found_by: what said so. job_id: the
+    launcher's name of the job, equal on all of its ranks; "" if nothing says it.
     """
 
     rank: int
@@ -26,6 +27,7 @@ class RankFacts(NamedTuple):
     local_rank: int
     groups: list[dict[str, Any]]
     found_by: str
+    job_id: str = ""
 
 
 # Launcher -> its variables for rank, world size and local rank. The first whose rank and size are set is taken: a
@@ -38,6 +40,19 @@ _LAUNCHERS: tuple[tuple[str, str, str, str], ...] = (
     ("srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     ("PMIx", "PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"),
 )
+# What names a job, its variables joined by "."; the first whose first variable is set is taken. Not MASTER_ADDR: it may
+# be "localhost" on the first host. A port names a job only among those at its time.
+_JOB_IDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("torchrun", ("TORCHELASTIC_RUN_ID",)),
+    ("PMIx", ("PMIX_NAMESPACE",)),
+    ("Open MPI", ("OMPI_MCA_ess_base_jobid",)),
+    ("Slurm", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+    ("Flux", ("FLUX_JOB_ID",)),
+    ("PBS", ("PBS_JOBID",)),
+    ("LSF", ("LSB_JOBID",)),
+    ("port", ("MASTER_PORT",)),
+)
+_NO_ID = {"", "none"}  # "none": torchrun without --rdzv-id
 
 
 def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
@@ -58,8 +73,19 @@ def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
             local,
             groups_of(described),
             "torch.distributed",
+            job_id_of(known),
         )
-    return _of_ray() or from_variables or RankFacts(0, 1, -1, [], "nothing")
+    found = _of_ray() or from_variables or RankFacts(0, 1, -1, [], "nothing")
+    return found._replace(job_id=job_id_of(known))
+
+
+def job_id_of(known: Mapping[str, str]) -> str:
+    """Return the name of the job in a launcher's variables, such as "Slurm 4711.0"; "" if none has one."""
+    for launcher, names in _JOB_IDS:
+        values = [known.get(name, "") for name in names]
+        if values[0] not in _NO_ID:
+            return f"{launcher} " + ".".join(value for value in values if value)
+    return ""
 
 
 def _of_variables(known: Mapping[str, str]) -> RankFacts | None:

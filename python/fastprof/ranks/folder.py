@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.formatting import counted
 from fastprof.ranks.convert import converted, source_stamp, traces_in
+from fastprof.ranks.newest_job import newest_job
 from fastprof.ranks.shard import FORMAT
 
-__all__ = ["Shard", "Shards", "find_shards", "number_list"]
+__all__ = ["Shard", "Shards", "find_shards"]
 
 _READ_BYTES = 64 << 20  # limit of a manifest
 
@@ -108,14 +107,10 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
                 f"{name}: without a manifest, so that rank ended while it wrote: left out"
             )
     found.sort(key=lambda each: (each.rank, each.manifest["t0_ns"]))
-    sizes = Counter(each.manifest["world_size"] for each in found)
-    world_size = max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
-    others = [each for each in found if each.manifest["world_size"] != world_size]
-    for each in others:
-        problems.append(
-            f"rank {each.rank}: of a job of {each.manifest['world_size']} ranks, not {world_size}: left out"
-        )
-    found = [each for each in found if each.manifest["world_size"] == world_size]
+    kept, others = newest_job([each.manifest for each in found])
+    found = [found[at] for at in kept]
+    world_size = found[0].manifest["world_size"] if found else 0
+    problems += others
     return Shards(found, world_size, problems)
 
 
@@ -132,17 +127,5 @@ def _manifest(path: str) -> dict[str, Any] | None:
         raise ValueError("no rank")
     manifest["steps"] = [[int(value) for value in step] for step in manifest["steps"]]
     manifest["world_size"], manifest["t0_ns"] = int(manifest["world_size"]), int(manifest["t0_ns"])
+    manifest["t1_ns"] = int(manifest.get("t1_ns") or manifest["t0_ns"])
     return manifest  # type: ignore[no-any-return]
-
-
-def number_list(numbers: list[int], limit: int = 8) -> str:
-    """Return numbers as text, runs joined: "3, 7-9", and how many more there are beyond `limit` runs."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    more = len(texts) - limit
-    return ", ".join(texts[:limit]) + (f" and {counted(more, 'more run')}" if more > 0 else "")

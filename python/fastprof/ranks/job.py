@@ -14,11 +14,12 @@ from fastprof.base import errors
 from fastprof.base.cached_property import cached_property
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
+from fastprof.base.number_list import number_list
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, violations
 from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
-from fastprof.ranks.folder import Shard, find_shards, number_list
+from fastprof.ranks.folder import Shard, find_shards
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
@@ -51,8 +52,9 @@ def open_job(folder: str | os.PathLike[str], *, strict: bool = False) -> Job:
 class Job:
     """The ranks of one run. Read only; any thread may read once the first answer has been read.
 
-    folder: where they lie. world_size: number of ranks of the job. problems: a sentence for each rank that is missing,
-    short or damaged, and for each collective that does not match.
+    folder: where they lie; of several jobs in it, the newest is read. world_size: number of ranks of the job. problems:
+    a sentence for each rank that is missing, short, damaged or of an earlier job, and for each collective that does not
+    match.
     """
 
     def __init__(self, folder: str, strict: bool = False) -> None:
@@ -90,6 +92,11 @@ class Job:
     def ranks(self) -> list[int]:
         """Numbers of the ranks that were read, ascending."""
         return sorted({shard.rank for shard, _ in self._summaries})
+
+    @property
+    def job_id(self) -> str:
+        """The launcher's name of the job, such as "Slurm 4711.0"; "" if it has none."""
+        return str(self._summaries[0][0].manifest.get("job_id", ""))
 
     @property
     def manifests(self) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
+from fastprof.base.number_list import number_list
 from fastprof.ranks.collective_calls import UNMATCHED
-from fastprof.ranks.folder import number_list
 from fastprof.ranks.rank_events import Collectives
 
 __all__ = ["Matched", "match_collectives"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 import sys
 import time
 from collections.abc import Mapping
@@ -31,6 +32,9 @@ __all__ = ["COLUMNS", "FORMAT", "clock_pair", "shard_stem", "write_shard"]
 
 Array: TypeAlias = NDArray[Any]
 FORMAT = "fastprof rank 1"
+_PROCESS = secrets.token_hex(
+    4
+)  # with the pid, unlike that of any other process in a container of its own
 # Name -> meaning. The last four are null for all events but collectives.
 COLUMNS = {
     "rank": "number of the rank",
@@ -113,6 +117,7 @@ def write_shard(
         **facts._asdict(),
         "host": platform.node(),
         "pid": table.pid or os.getpid(),
+        "process": f"{_PROCESS}-{os.getpid()}",
         "versions": _versions(),
         "events": len(table),
         "t0_ns": table.t0_ns,

@@ -9,9 +9,9 @@ import numpy as np
 
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_share, format_time
+from fastprof.base.number_list import number_list
 from fastprof.base.visible_text import shortened
 from fastprof.ranks.compare import Change
-from fastprof.ranks.folder import number_list
 from fastprof.ranks.job import Job
 from fastprof.ranks.rank_summary import PARTS, STAGES
 
@@ -45,6 +45,7 @@ def job_values(job: Job) -> dict[str, Any]:
     ]
     return {
         "folder": job.folder,
+        "job_id": job.job_id,
         "world_size": job.world_size,
         "ranks_read": len(job.ranks),
         "problems": job.problems,

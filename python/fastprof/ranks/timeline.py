@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
+from fastprof.base.number_list import number_list
 from fastprof.exporters.tabular import optional_package
 from fastprof.importers.chrome_args import DEVICE_CATEGORIES
 from fastprof.model.columns import CodedColumn
 from fastprof.model.merge import merge_tables
 from fastprof.model.sites import Site, Track
 from fastprof.model.table import EventTable
-from fastprof.ranks.folder import Shard, number_list
+from fastprof.ranks.folder import Shard
 from fastprof.ranks.job import Job
 
 __all__ = ["timeline"]

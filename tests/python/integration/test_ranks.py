@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -377,6 +378,35 @@ def test_engines_read_all_events(tmp_path: Path) -> None:
     assert set(job.relation().columns) == set(fastprof.ranks.COLUMNS)
 
 
+# Prints 36 when all of the job's processes have come as far.
+WAITING = """
+import os, sys, time
+open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+end = time.monotonic() + 300
+while len(os.listdir(sys.argv[1])) < int(sys.argv[2]) and time.monotonic() < end:
+    time.sleep(0.01)
+print(sum(range(9)))
+"""
+
+
+def run_ranks(folder: Path, of_ranks: list[dict[str, str]]) -> None:
+    """Run a program under `fastprof run --ranks` once for each dictionary of a launcher's variables, side by side."""
+    launchers = ("RANK", "WORLD", "SLURM", "MASTER", "TORCHELASTIC", "PMIX")
+    kept = {n: v for n, v in os.environ.items() if n.split("_")[0] not in launchers}
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        (folder / "waiting.py").write_text(WAITING)
+        words = ["run", "--ranks", "ranks", "waiting.py", place, str(len(of_ranks))]
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", "fastprof", *words],
+                cwd=folder, env={**kept, **each}, stdout=subprocess.PIPE, text=True,
+            )
+            for each in of_ranks
+        ]  # fmt: skip
+        for each in running:
+            assert each.communicate(timeout=300)[0] == "36\n" and each.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
@@ -395,27 +425,37 @@ def test_engines_read_all_events(tmp_path: Path) -> None:
 def test_fastprof_run_finds_its_rank(
     tmp_path: Path, variables: dict[str, str], expected: tuple[int, int, int, str]
 ) -> None:
-    kept = {
-        n: v for n, v in os.environ.items() if n.split("_")[0] not in ("RANK", "WORLD", "SLURM")
-    }
-    words = [
-        sys.executable,
-        "-m",
-        "fastprof",
-        "run",
-        "--ranks",
-        "ranks",
-        "-c",
-        "print(sum(range(9)))",
-    ]
-    done = subprocess.run(
-        words, cwd=tmp_path, env={**kept, **variables}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0 and done.stdout == "36\n"
+    run_ranks(tmp_path, [variables])
     manifest = json.loads((tmp_path / "ranks" / f"rank-{expected[0]:05}.json").read_text())
     found = [manifest[name] for name in ("rank", "world_size", "local_rank", "found_by")]
     assert tuple(found) == expected
     assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"TORCHELASTIC_RUN_ID": "a"}, {"TORCHELASTIC_RUN_ID": "b"}),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1"}),
+        ({"MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}, {"MASTER_PORT": "29500"}),
+        ({}, {}),  # by time alone
+        ({"WORLD_SIZE": "5"}, {}),
+    ],
+)
+def test_shards_of_an_earlier_job_are_left_out(
+    tmp_path: Path, earlier: dict[str, str], later: dict[str, str]
+) -> None:
+    """Rank 1 of the later job wrote nothing, so that its shard in the folder is of the earlier one."""
+    for variables, ranks in ((earlier, "012"), (later, "02")):
+        run_ranks(tmp_path, [{"RANK": each, "WORLD_SIZE": "3", **variables} for each in ranks])
+        if variables is earlier:
+            assert fastprof.ranks.open(tmp_path / "ranks").ranks == [0, 1, 2]
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == [0, 2] and job.world_size == 3
+    assert "rank 1: of an earlier job of" in job.problems[0]
+    assert "rank 1 of 3 not in the folder" in job.problems
+    with pytest.raises(fastprof.errors.FormatError, match="an earlier job"):
+        fastprof.ranks.open(tmp_path / "ranks", strict=True)
 
 
 JOB = """
