@@ -2,6 +2,7 @@
 // CallStack's uncommon cases, out of line: see call_stack.hpp.
 #include "adapters/python/call_stack.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "adapters/python/stack_in_use.hpp"
@@ -131,10 +132,13 @@ bool CallStack::has_enclosing() const noexcept {
 }
 
 void CallStack::end_all_enclosing() noexcept {
-  const uint64_t now = ticks(state());
+  // A recorded call in progress stays open until its session ends, and so do the calls around it.
+  constexpr uint64_t kStillOpen = std::numeric_limits<uint64_t>::max();
+  uint64_t end = ticks(state());
   for (CallEntry* entry = top_; entry != base_;) {
     --entry;
-    if (entry->slot == nullptr && entry->begin != 0 && track_ != 0) end_enclosing(*entry, now);
+    if (entry->slot != nullptr) end = kStillOpen;
+    if (entry->slot == nullptr && entry->begin != 0 && track_ != 0) end_enclosing(*entry, end);
     entry->begin = 0;
     entry->info = &unknown_code_info;
   }

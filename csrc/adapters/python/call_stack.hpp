@@ -113,9 +113,10 @@ class CallStack {
   bool add_enclosing(const void* key, const Site* site, const CodeInfo* info,
                      uint64_t begin) noexcept;
 
-  // Records the calls pushed by add_enclosing() that are still in progress, as ending now, and then
-  // ignores them. track(): returns the id of the track of the stack's thread, 0 if unknown; called
-  // if there are such calls and the thread has recorded none. Any thread.
+  // Records the calls pushed by add_enclosing() that are still in progress, as ending now, or as
+  // open if a recorded call is in progress inside of them, and then ignores them. track(): returns
+  // the id of the track of the stack's thread, 0 if unknown; called if there are such calls and the
+  // thread has recorded none. Any thread.
   template <class TrackId>
   void end_all_enclosing(TrackId track) noexcept {
     if (track_ == 0 && has_enclosing()) track_ = track();
@@ -144,7 +145,7 @@ class CallStack {
                      uintptr_t line) noexcept;
   void begin_cold(State* s, CallEntry* entry, uintptr_t line) noexcept;
   bool end_cold(const void* key) noexcept;
-  // end: in ticks; 0: the current time.
+  // end: in ticks; 0: the current time; the largest number: open.
   void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;
 
   CallEntry* base_ = nullptr;

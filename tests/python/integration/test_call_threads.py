@@ -184,3 +184,32 @@ def test_a_thread_that_makes_no_call_shows_its_frames() -> None:
         go.set()
         for thread in threads:
             thread.join()
+
+
+def test_calls_around_one_in_progress_end_with_it() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def around() -> None:
+        begun.wait()
+        in_progress()
+
+    def in_progress() -> None:
+        inside.set()
+        go.wait()
+
+    inside = threading.Event()
+    thread = threading.Thread(target=around)
+    thread.start()
+    until_threads_wait("waiter.acquire()", thread.ident)
+    try:
+        with fastprof.profile(python_calls=True) as prof:
+            begun.set()
+            inside.wait()
+            until_threads_wait("waiter.acquire()", thread.ident)
+    finally:
+        go.set()
+        thread.join()
+    table = prof.event_table
+    names = [table.sites.names[int(site)].split(": ")[-1] for site in table.column("site")]
+    ends = [int(table.column("end_ns")[names.index(name)]) for name in ("around", "in_progress")]
+    assert ends[0] == ends[1]
