@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 from fastprof.base import errors
@@ -23,6 +25,7 @@ examples:
   fastprof ranks FOLDER
   fastprof ranks FOLDER --as-json | jq .stragglers
   fastprof ranks FOLDER --strict
+  fastprof ranks s3://bucket/run --engine ray
   fastprof ranks FOLDER --before OTHER --max-growth 3
   fastprof ranks FOLDER -o all.json.gz --only 0,3-7
 """
@@ -33,10 +36,18 @@ def add_parser(commands: Subparsers) -> None:
     parser = command_parser(
         commands, "ranks", "say where the time of a job of many ranks went", _EPILOG
     )
-    parser.add_argument("folder", metavar="FOLDER", help="the folder that the ranks wrote")
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="the folder that the ranks wrote: a path or a URL"
+    )
     parser.add_argument("--as-json", action="store_true", help="all answers as JSON")
     parser.add_argument(
         "--strict", action="store_true", help="end if a rank is missing, short or damaged"
+    )
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="who reads the ranks: ray, dask (a cluster of the environment, or processes), ray://HOST:PORT or "
+        "dask://HOST:PORT (default: threads)",
     )
     parser.add_argument(
         "-o",
@@ -71,7 +82,9 @@ def ranks(options: argparse.Namespace) -> int:
     from fastprof.ranks.job import open_job
     from fastprof.ranks.text import job_lines, job_values
 
-    job: Any = open_job(options.folder, strict=options.strict)
+    # Ray prints to stdout when a worker dies.
+    with redirect_stdout(sys.stderr) if options.engine is not None else nullcontext():
+        job: Any = open_job(options.folder, strict=options.strict, engine=options.engine)
     if options.before is not None:
         return _compare(job, options)
     if kind is not None:
@@ -88,7 +101,7 @@ def _compare(job: Any, options: argparse.Namespace) -> int:
     from fastprof.ranks.job import open_job
     from fastprof.ranks.text import change_lines
 
-    before = open_job(options.before, strict=options.strict)
+    before = open_job(options.before, strict=options.strict, engine=options.engine)
     changes = compare_jobs(before, job)
     if options.as_json:
         print(json.dumps([each._asdict() for each in changes], indent=1))

@@ -23,10 +23,11 @@ from fastprof.base.formatting import counted
 from fastprof.exporters.progress import terminal_progress
 from fastprof.importers.any_format import load
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
+from fastprof.ranks.engines import map_over
 from fastprof.ranks.environment import RankFacts, groups_of
 from fastprof.ranks.shard import shard_stem, write_shard
 
-__all__ = ["CACHE", "converted", "source_stamp", "traces_in"]
+__all__ = ["CACHE", "converted", "source_stamp", "traces_among"]
 
 CACHE = ".fastprof-ranks"
 _TRACES = re.compile(r".+\.(json|json\.gz|pftrace|pftrace\.gz|perfetto-trace|fastprof|sqlite)$")
@@ -35,9 +36,9 @@ _NUMBER = re.compile(r"(\d+)")
 _BATCH = 4  # traces of one process: its start takes as long as reading a small trace
 
 
-def traces_in(folder: str) -> list[str]:
-    """Return the names of the traces in a folder, sorted."""
-    return sorted(name for name in os.listdir(folder) if _TRACES.match(name))
+def traces_among(names: Sequence[str]) -> list[str]:
+    """Return those of the names of files that are traces."""
+    return [name for name in names if _TRACES.match(name)]
 
 
 def source_stamp(path: str) -> list[int]:
@@ -46,11 +47,15 @@ def source_stamp(path: str) -> list[int]:
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def converted(folder: str, names: Sequence[str]) -> tuple[str, list[str], Any]:
+def converted(
+    folder: str, names: Sequence[str], engine: str | None = None
+) -> tuple[str, list[str], Any]:
     """Convert the traces of a folder that have no current shard.
 
-    Returns the folder of the shards, a sentence for each trace that could not be read, and an object that keeps a
-    temporary folder. Raises errors.IoError if there is no folder to write to.
+    engine: of map_over(), whose workers read the traces and write beside them; default: processes of this machine, as
+    they are where only a temporary folder can be written. Returns the folder of the shards, a sentence for each trace
+    that could not be read, and an object that keeps a temporary folder. Raises errors.IoError if there is no folder to
+    write to, and what map_over() raises.
     """
     keeper = None
     target = os.path.join(folder, CACHE)
@@ -73,7 +78,10 @@ def converted(folder: str, names: Sequence[str]) -> tuple[str, list[str], Any]:
         for name, number in zip(names, numbers, strict=True)
         if known.get(name) != source_stamp(os.path.join(folder, name))
     ]
-    return target, _run(jobs, target), keeper
+    if engine is None or keeper is not None:
+        return target, _run(jobs, target), keeper
+    failed = list(map_over(convert_job, [{**job, "target": target} for job in jobs], engine))
+    return target, sorted(filter(None, failed)), keeper
 
 
 def _current(target: str) -> dict[str, list[int]]:
@@ -165,15 +173,21 @@ def convert_trace(path: str, target: str, rank: int, world_size: int) -> None:
     write_shard(table, target, facts, stem=stem, details=details)
 
 
+def convert_job(job: dict[str, Any]) -> str:
+    """Call convert_trace() with the values of a job; return why its trace cannot be read, or ""."""
+    try:
+        convert_trace(job["path"], job["target"], job["rank"], job["world_size"])
+    except errors.Error as error:
+        text = str(error).replace("\n", " ")
+        return f"{os.path.basename(job['path'])}: {text}: left out"
+    return ""
+
+
 def main() -> int:
     """Convert the traces that standard input lists; print a sentence for each that cannot be read."""
-    target = sys.argv[1]
     for job in json.load(sys.stdin):
-        try:
-            convert_trace(job["path"], target, job["rank"], job["world_size"])
-        except errors.Error as error:
-            text = str(error).replace("\n", " ")
-            print(f"{os.path.basename(job['path'])}: {text}: left out", flush=True)
+        if failed := convert_job({**job, "target": sys.argv[1]}):
+            print(failed, flush=True)
     return 0
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.ranks.convert import converted, source_stamp, traces_in
+from fastprof.ranks.convert import converted, source_stamp, traces_among
 from fastprof.ranks.newest_job import newest_job
+from fastprof.ranks.places import is_url, join, names_in, open_file
 from fastprof.ranks.shard import FORMAT
 
 __all__ = ["Shard", "Shards", "find_shards"]
@@ -47,26 +50,42 @@ class Shards:
     keeper: Any = None  # keeps a temporary folder
 
 
-def find_shards(folder: str) -> Shards:
+def find_shards(folder: str, engine: str | None = None) -> Shards:
     """Return the shards of a folder; traces of a folder without shards are converted.
 
-    Raises errors.IoError if the folder cannot be read. Any thread.
+    folder: path or URL. engine: of map_over(), for the conversion. Raises errors.IoError if the folder cannot be read,
+    and what map_over() raises. Any thread.
     """
+    keeper: Any = None
     try:
-        names = sorted(os.listdir(folder))
-        traces = [] if any(map(_is_shard, names)) else traces_in(folder)
+        names = names_in(folder)
+        traces = [] if any(map(_is_shard, names)) else traces_among(names)
+        if traces and is_url(folder):
+            folder, keeper = _copied(folder, traces)
         stamps = {name: source_stamp(os.path.join(folder, name)) for name in traces}
     except OSError as error:
+        if isinstance(error, errors.IoError):
+            raise
         raise errors.IoError(
-            error.errno, f"cannot read the folder {folder}: {error.strerror}. Name the folder of a job's ranks."
-        ) from error  # fmt: skip
+            error.errno,
+            f"cannot read the folder {folder}: {error.strerror or error}. Name the folder of a job's ranks.",
+        ) from error
     if not traces:
         return _shards_in(folder, names)
-    target, failed, keeper = converted(folder, traces)
-    shards = _shards_in(target, sorted(os.listdir(target)), stamps)
+    target, failed, temporary = converted(folder, traces, engine)
+    shards = _shards_in(target, names_in(target), stamps)
     shards.problems = failed + shards.problems
-    shards.keeper = keeper
+    shards.keeper = (keeper, temporary)
     return shards
+
+
+def _copied(url: str, names: list[str]) -> tuple[str, Any]:
+    """Copy traces from a store to a temporary folder, which lasts as long as the second value."""
+    keeper = tempfile.TemporaryDirectory(prefix="fastprof-ranks-")
+    for name in names:
+        with open_file(join(url, name)) as source, open(join(keeper.name, name), "wb") as target:
+            shutil.copyfileobj(source, target)
+    return keeper.name, keeper
 
 
 def _is_shard(name: str) -> bool:
@@ -78,11 +97,12 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
     found: list[Shard] = []
     problems: list[str] = []
     described = set()
+    present = set(names)
     for name in names:
         if not (name.startswith("rank-") and name.endswith(".json")):
             continue
         try:
-            manifest = _manifest(os.path.join(folder, name))
+            manifest = _manifest(join(folder, name))
         except (OSError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{name}: a damaged manifest ({error}): left out")
             described.add(f"{name.removesuffix('.json')}.parquet")
@@ -96,9 +116,9 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
             continue  # of a trace that is gone
         if damage := manifest.get("damage"):
             problems.append(f"rank {manifest['rank']}: damaged, read up to there: {damage}")
-        path = os.path.join(folder, os.path.basename(manifest["shard"]))
-        if os.path.isfile(path):
-            found.append(Shard(path, manifest))
+        shard = os.path.basename(manifest["shard"])
+        if shard in present:
+            found.append(Shard(join(folder, shard), manifest))
         else:
             problems.append(f"rank {manifest['rank']}: {manifest['shard']} is missing: left out")
     for name in names:
@@ -116,9 +136,9 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
 
 def _manifest(path: str) -> dict[str, Any] | None:
     """Return the manifest in a file; None for JSON of another kind. Raises ValueError, KeyError, TypeError."""
-    with open(path, encoding="utf-8") as file:
+    with open_file(path) as file:
         head = file.read(200)
-        if '"format": "fastprof rank' not in head:
+        if b'"format": "fastprof rank' not in head:
             return None
         manifest = json.loads(head + file.read(_READ_BYTES))
     if manifest["format"] != FORMAT:

@@ -11,8 +11,8 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
-from fastprof.profiler.handlers import make_folder
 from fastprof.ranks.environment import RankFacts, rank_facts
+from fastprof.ranks.places import absolute, make_place
 from fastprof.ranks.shard import clock_pair, shard_stem, write_shard
 
 __all__ = ["rank_trace_handler", "write_rank"]
@@ -21,11 +21,11 @@ __all__ = ["rank_trace_handler", "write_rank"]
 def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
     """Return a handler that writes each finished recording of this rank to a folder that all ranks share.
 
-    folder: created if missing; `fastprof ranks FOLDER` and fastprof.ranks.open() read it. A rank writes
-    rank-00003.parquet with its events and then rank-00003.json, which says who recorded them; both appear complete or
-    not at all. Later recordings of the process have a number more: rank-00003.2.parquet. No rank waits for another
-    one. Rank and world size are those of torch.distributed when the recording ends, else of the launcher's
-    environment: torchrun, accelerate, mpirun, srun, Ray Train.
+    folder: a path or a URL of fsspec, such as "s3://bucket/run"; created if missing. `fastprof ranks FOLDER` and
+    fastprof.ranks.open() read it. A rank writes rank-00003.parquet with its events and then rank-00003.json, which says
+    who recorded them; both appear complete or not at all. Later recordings of the process have a number more:
+    rank-00003.2.parquet. No rank waits for another one. Rank and world size are those of torch.distributed when the
+    recording ends, else of the launcher's environment: torchrun, accelerate, mpirun, srun, Ray Train.
 
     Raises errors.UnavailableError without pyarrow. The handler raises errors.IoError if the folder or a file cannot be
     written.
@@ -38,12 +38,12 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
     The handler runs on the thread that ends the recording.
     """
     optional_package("pyarrow.parquet", "ranks")  # at the begin of a job, not at its end
-    path = os.path.abspath(os.fsdecode(folder))  # the program may change its working folder
+    path = absolute(os.fsdecode(folder))  # the program may change its working folder
     start = clock_pair()
     parts = itertools.count()
 
     def handler(prof: Any) -> None:
-        make_folder(path, "ranks")
+        _make(path)
         facts = rank_facts()
         write_shard(
             prof.event_table,
@@ -57,6 +57,15 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
     return handler
 
 
+def _make(folder: str) -> None:
+    try:
+        make_place(folder)
+    except OSError as error:
+        raise errors.IoError(
+            f"cannot create the folder {folder!r} for ranks: {error}. Choose another folder."
+        ) from error
+
+
 def write_rank(
     table: EventTable,
     folder: str | os.PathLike[str],
@@ -67,9 +76,9 @@ def write_rank(
 ) -> str:
     """Write a table as the shard of a rank, as rank_trace_handler() does; return the path of its manifest.
 
-    For traces whose rank fastprof cannot know. folder: created if missing. groups: process groups that the rank is
-    in, {"name": ..., "ranks": [...]} each. Raises errors.ValueError for a rank that the job does not have,
-    errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
+    For traces whose rank fastprof cannot know. folder: a path or a URL of fsspec; created if missing. groups: process
+    groups that the rank is in, {"name": ..., "ranks": [...]} each. Raises errors.ValueError for a rank that the job
+    does not have, errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
 
         fastprof.ranks.write(fastprof.load("trace.json"), "ranks", rank=0, world_size=8)
     """
@@ -78,5 +87,5 @@ def write_rank(
             f"rank {rank} of a job of {world_size} ranks. Count ranks from 0, below world_size."
         )
     path = os.fsdecode(folder)
-    make_folder(path, "ranks")
+    _make(path)
     return write_shard(table, path, RankFacts(rank, world_size, -1, list(groups), "the caller"))

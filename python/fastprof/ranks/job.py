@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,12 +15,15 @@ from fastprof.base.cached_property import cached_property
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
+from fastprof.exporters.progress import terminal_progress
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, violations
 from fastprof.ranks.critical_path import PathPiece, critical_path
+from fastprof.ranks.engines import check_engine, map_over
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
 from fastprof.ranks.folder import Shard, find_shards
 from fastprof.ranks.matching import Matched, match_collectives
+from fastprof.ranks.places import absolute, file_system, is_url
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
 from fastprof.ranks.replay import own_segments
@@ -31,22 +34,33 @@ __all__ = ["Job", "open_job"]
 Array: TypeAlias = NDArray[Any]
 
 
-def open_job(folder: str | os.PathLike[str], *, strict: bool = False) -> Job:
+def open_job(
+    folder: str | os.PathLike[str], *, strict: bool = False, engine: str | None = None
+) -> Job:
     """Read the ranks of a job from a folder: their shards, or a trace of each.
+
+    folder: a path, or a URL of fsspec, such as "s3://bucket/run".
 
     Shards are what rank_trace_handler() and `fastprof run --ranks` write. Traces of any format that load() reads, such
     as torch.profiler's, are converted to shards once, in parallel processes; these lie in the folder ".fastprof-ranks"
     beside the traces. A trace's rank is what it says itself (distributedInfo), else the number in its name.
 
     strict: raise errors.FormatError if a rank is missing, short or damaged; otherwise it is left out and named in
-    `problems`. Raises errors.IoError if the folder cannot be read, errors.FormatError if no rank is in it, and
-    errors.UnavailableError without pyarrow. Any thread.
+    `problems`.
+
+    engine: who reads the ranks; default: threads of this process. "ray" or "dask": the workers of the cluster that the
+    program is connected to, else of one on this machine for this call; "ray://HOST:PORT", "dask://HOST:PORT": those of
+    a running cluster. Workers need this version of fastprof and the same folder. The engine repeats the ranks of a
+    worker that dies. A program that starts a cluster of Dask on its machine needs `if __name__ == "__main__":`.
+
+    Raises errors.IoError if the folder cannot be read, errors.FormatError if no rank is in it, errors.ValueError for an
+    unknown engine, and errors.UnavailableError without pyarrow, the engine or its cluster. Any thread.
 
         job = fastprof.ranks.open("ranks")
         for each in job.stragglers:
             print(each.rank, each.cost_ns)
     """
-    return Job(os.fsdecode(folder), strict)
+    return Job(os.fsdecode(folder), strict, engine)
 
 
 class Job:
@@ -57,15 +71,16 @@ class Job:
     match.
     """
 
-    def __init__(self, folder: str, strict: bool = False) -> None:
+    def __init__(self, folder: str, strict: bool = False, engine: str | None = None) -> None:
         optional_package("pyarrow.parquet", "ranks")
+        check_engine(engine)
         self.folder = folder
-        shards = find_shards(folder)
+        shards = find_shards(folder if engine is None else absolute(folder), engine)
         self._shards = shards.found
         self._keeper = shards.keeper
         self.world_size = shards.world_size
         self.problems: list[str] = list(shards.problems)
-        self._summaries = self._read()
+        self._summaries = self._read(engine)
         if not self._summaries:
             what = "; ".join(self.problems) or "it has neither shards nor traces"
             raise errors.FormatError(
@@ -78,14 +93,20 @@ class Job:
                 f"{folder}: " + "; ".join(self.problems) + ". Read it without strict."
             )
 
-    def _read(self) -> list[tuple[Shard, RankSummary]]:
+    def _read(self, engine: str | None) -> list[tuple[Shard, RankSummary]]:
         summaries: list[tuple[Shard, RankSummary]] = []
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            for shard, result in zip(self._shards, pool.map(_summary, self._shards), strict=True):
+        size = len(self._shards)
+        with (
+            terminal_progress(f"reading {counted(size, 'shard')}") as progress,
+            closing(map_over(_summary, self._shards, engine)) as results,
+        ):
+            for number, (shard, result) in enumerate(zip(self._shards, results, strict=True)):
                 if isinstance(result, RankSummary):
                     summaries.append((shard, result))
                 else:
                     self.problems.append(f"rank {shard.rank}: {result}: left out")
+                if progress is not None:
+                    progress(number + 1, size)
         return summaries
 
     @cached_property
@@ -264,8 +285,12 @@ class Job:
 
     def arrow_dataset(self) -> Any:
         """Return the events of all ranks as a pyarrow.dataset.Dataset: Polars and pandas scan it without loading it."""
+        paths, system = self.shard_paths, None
+        if is_url(paths[0]):
+            system, _ = file_system(paths[0])
+            paths = [file_system(path)[1] for path in paths]
         return optional_package("pyarrow.dataset", "ranks").dataset(
-            self.shard_paths, format="parquet"
+            paths, format="parquet", filesystem=system
         )
 
     def relation(self, connection: Any = None) -> Any:

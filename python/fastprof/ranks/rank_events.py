@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fastprof.analysis.communication import is_communication
 from fastprof.analysis.intervals import union_of
 from fastprof.base import errors
-from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.collective_calls import UNMATCHED, is_host_collective
+from fastprof.ranks.places import read_parquet
 
 __all__ = ["Collectives", "RankEvents", "read_events"]
 
@@ -85,9 +85,8 @@ class RankEvents:
 
 def read_events(path: str) -> RankEvents:
     """Read a shard. Raises errors.FormatError, naming the file, if it is damaged or lacks a column. Any thread."""
-    parquet = optional_package("pyarrow.parquet", "ranks")
     try:
-        table = parquet.read_table(path, columns=list(_READ), use_threads=False, partitioning=None)
+        table = read_parquet(path, list(_READ))
         table = table.unify_dictionaries().combine_chunks()
         start, duration = (table[name].to_numpy() for name in ("start_ns", "duration_ns"))
         (name, names), (category, categories) = (_codes(table[n]) for n in ("name", "category"))

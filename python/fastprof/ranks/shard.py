@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof._version import __version__
-from fastprof.exporters.atomic_file import atomic_binary, atomic_text
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 from fastprof.ranks.collective_calls import collective_calls
 from fastprof.ranks.environment import RankFacts
+from fastprof.ranks.places import complete_file, join
 from fastprof.ranks.step_rows import step_rows
 
 __all__ = ["COLUMNS", "FORMAT", "clock_pair", "shard_stem", "write_shard"]
@@ -86,7 +86,7 @@ def write_shard(
     missing: Mapping[str, str] | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write the Parquet file and the manifest of a rank into a folder; return the path of the manifest.
+    """Write the Parquet file and the manifest of a rank into a folder, a path or URL; return the path of the manifest.
 
     stem: of the files' names; default: shard_stem(rank). clock: pairs of clock_pair() by "start" and "end". missing:
     what was not recorded, by name. details: further members of the manifest. Both files appear complete or not at
@@ -96,12 +96,12 @@ def write_shard(
     parquet = optional_package("pyarrow.parquet", "ranks")
     calls = collective_calls(table, facts.groups)
     columns = _columns(arrow, table, facts.rank, calls)
-    stem = os.path.join(folder, stem or shard_stem(facts.rank))
+    stem = join(folder, stem or shard_stem(facts.rank))
     # Integers by byte stream split came with pyarrow 17.
     split = int(arrow.__version__.split(".")[0]) >= 17
     encoding = "BYTE_STREAM_SPLIT" if split else "DELTA_BINARY_PACKED"
     texts = [name for name, column in columns.items() if arrow.types.is_dictionary(column.type)]
-    with atomic_binary(f"{stem}.parquet") as file:
+    with complete_file(f"{stem}.parquet") as file:
         parquet.write_table(
             arrow.table(columns),
             file,
@@ -131,8 +131,8 @@ def write_shard(
         "steps_are": origin,
         **(details or {}),
     }
-    with atomic_text(f"{stem}.json") as text:
-        json.dump(manifest, text)
+    with complete_file(f"{stem}.json") as file:
+        file.write(json.dumps(manifest).encode())
     return f"{stem}.json"
 
 

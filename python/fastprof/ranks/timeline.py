@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.number_list import number_list
-from fastprof.exporters.tabular import optional_package
 from fastprof.importers.chrome_args import DEVICE_CATEGORIES
 from fastprof.model.columns import CodedColumn
 from fastprof.model.merge import merge_tables
@@ -21,6 +20,7 @@ from fastprof.model.sites import Site, Track
 from fastprof.model.table import EventTable
 from fastprof.ranks.folder import Shard
 from fastprof.ranks.job import Job
+from fastprof.ranks.places import read_parquet
 
 __all__ = ["timeline"]
 
@@ -51,8 +51,7 @@ def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
 
 
 def _table(job: Job, shard: Shard) -> EventTable:
-    parquet = optional_package("pyarrow.parquet", "ranks")
-    data = parquet.read_table(shard.path, partitioning=None).unify_dictionaries().combine_chunks()
+    data = read_parquet(shard.path).unify_dictionaries().combine_chunks()
     clock = job.clocks[shard.rank]
     start = data["start_ns"].to_numpy()
     end = start + data["duration_ns"].to_numpy()
