@@ -112,7 +112,7 @@ ALLOWED = (
     ),
     Allowed(
         "integrations",
-        r"tests/python/integration/test_report_(page|data_kinds|look)\.py::",
+        r"tests/python/integration/test_(report_(page|data_kinds|look)|rank_page)\.py::",
         r"no Chromium is installed",
         "a browser is a package of the system, which .ci/run installs where it may",
     ),

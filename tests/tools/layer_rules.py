@@ -122,7 +122,7 @@ PYTHON = {
         "compat",
     },
     "flight_recorder": {"base", "model", "decode", "adapters", "record", "profiler"},
-    "ranks": {"base", "model", "analysis", "exporters", "importers", "profiler"},
+    "ranks": {"base", "model", "analysis", "exporters", "importers", "report", "profiler"},
     "attach": {"base", "record", "flight_recorder"},
     "integrations": {"record", "profiler"},
     "cli": {

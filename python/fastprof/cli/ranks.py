@@ -27,6 +27,7 @@ examples:
   fastprof ranks FOLDER --strict
   fastprof ranks s3://bucket/run --engine ray
   fastprof ranks FOLDER --before OTHER --max-growth 3
+  fastprof ranks FOLDER --html ranks.html
   fastprof ranks FOLDER -o all.json.gz --only 0,3-7
 """
 
@@ -56,6 +57,11 @@ def add_parser(commands: Subparsers) -> None:
         help="write the events of all ranks to a trace, on the first rank's clock, instead of printing answers",
     )
     parser.add_argument(
+        "--html",
+        metavar="PATH",
+        help="write a page with a heat map of ranks and steps, slow ranks, stages and collectives instead",
+    )
+    parser.add_argument(
         "--only", metavar="RANKS", help="ranks of the trace, such as 0,3-7 (default: all)"
     )
     add_format_option(parser)
@@ -79,6 +85,11 @@ def ranks(options: argparse.Namespace) -> int:
     if options.output is not None:
         kind = format_of(options.output, options.to)
         check_output(options.output)
+    if options.html is not None:
+        from fastprof.report.export import check_html_path
+
+        check_html_path(options.html)
+        check_output(options.html)
     from fastprof.ranks.job import open_job
     from fastprof.ranks.text import job_lines, job_values
 
@@ -89,7 +100,14 @@ def ranks(options: argparse.Namespace) -> int:
         return _compare(job, options)
     if kind is not None:
         return _write(job, options, kind)
-    if options.as_json:
+    if options.html is not None:
+        from fastprof.ranks.page import export_page
+
+        export_page(job, options.html)
+        for each in job.problems:
+            print(f"problem: {each}")
+        print(f"wrote {options.html}")
+    elif options.as_json:
         print(json.dumps(job_values(job), indent=1))
     else:
         print("\n".join(job_lines(job)))

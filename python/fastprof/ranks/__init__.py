@@ -11,6 +11,7 @@ from fastprof.ranks.handler import write_rank as write
 from fastprof.ranks.job import Job
 from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
 from fastprof.ranks.matching import Matched
+from fastprof.ranks.page import export_page as export_html
 from fastprof.ranks.shard import COLUMNS
 from fastprof.ranks.stragglers import Straggler
 from fastprof.ranks.timeline import timeline
@@ -24,6 +25,7 @@ __all__ = [
     "RankClock",
     "Straggler",
     "compare",
+    "export_html",
     "open",
     "timeline",
     "write",

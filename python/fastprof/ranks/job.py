@@ -166,6 +166,15 @@ class Job:
         return match_collectives([(s.rank, each.collectives) for s, each in self._summaries])
 
     @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """Ranks of the process groups that manifests describe, by name."""
+        return {
+            str(group["name"]): [int(rank) for rank in group["ranks"]]
+            for shard, _ in self._summaries
+            for group in shard.manifest.get("groups", ())
+        }
+
+    @cached_property
     def waiting_ns(self) -> Array:
         """Time by (rank, step) for which a rank waited in collectives for the last to come, int64 ns; -1: no step."""
         return self._by_step(self._waiting_ns, ())
@@ -325,11 +334,7 @@ class Job:
         return found
 
     def _matching_problems(self) -> list[str]:
-        members: dict[str, list[int]] = {}
-        for shard, _ in self._summaries:
-            for group in shard.manifest.get("groups", ()):
-                members[str(group["name"])] = [int(rank) for rank in group["ranks"]]
-        found = self.collectives.problems(self.ranks, members)
+        found = self.collectives.problems(self.ranks, self.groups)
         if self.collectives.unmatched:
             why = next(
                 (

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_share, format_time
 from fastprof.base.number_list import number_list
 from fastprof.base.visible_text import shortened
+from fastprof.ranks.bandwidth import collective_kinds
 from fastprof.ranks.compare import Change
 from fastprof.ranks.job import Job
 from fastprof.ranks.rank_summary import PARTS, STAGES
@@ -55,7 +55,7 @@ def job_values(job: Job) -> dict[str, Any]:
             {**each._asdict(), "more": job.why(each.rank)[:5]} for each in job.stragglers
         ],
         "stages": _stages(job),
-        "collectives": _collectives(job),
+        "collectives": collective_kinds(job.collectives, job.groups),
         "critical_path": _path_shares(job),
         "clocks": _clocks(job),
         "violations": job.violations,
@@ -85,12 +85,14 @@ def job_lines(job: Job) -> list[str]:
         lines += ["", "collectives (median over calls; waiting: mean over ranks):"]
         lines.append(
             f"  {'kind':<16}{'group':<24}{'calls':>7}{'size':>12}{'time':>12}{'waiting':>12}"
+            f"{'algorithm':>14}{'bus':>14}"
         )
         for each in values["collectives"]:
             size = "" if each["size_bytes"] < 0 else f"{each['size_bytes'] / 1e6:.2f} MB"
             lines.append(
                 f"  {each['kind']:<16}{shortened(each['group'], 22):<24}{each['calls']:>7}{size:>12}"
                 f"{_ms(each['least_ns']):>12}{_ms(each['waiting_ns']):>12}"
+                f"{_rate(each['algorithm_bytes_per_s']):>14}{_rate(each['bus_bytes_per_s']):>14}"
             )
     if values["critical_path"]:
         shares = ", ".join(
@@ -159,6 +161,10 @@ def _clock_lines(job: Job, clocks: list[dict[str, Any]]) -> list[str]:
 
 def _ms(ns: float) -> str:
     return format_time(ns / 1000, "ms")
+
+
+def _rate(bytes_per_s: float | None) -> str:
+    return "" if bytes_per_s is None else f"{bytes_per_s / 1e9:.2f} GB/s"
 
 
 def _mean_rows(values: Any) -> list[int]:
@@ -232,31 +238,6 @@ def _stages(job: Job) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def _collectives(job: Job) -> list[dict[str, Any]]:
-    matched = job.collectives
-    if not len(matched):
-        return []
-    first = matched.first
-    duration = matched.end - matched.start
-    least = np.minimum.reduceat(duration, first)
-    waiting = np.add.reduceat(matched.wait_ns, first) / np.diff(np.append(first, len(matched)))
-    kind, group, size = (each[first] for each in (matched.kind, matched.group, matched.size_bytes))
-    found = []
-    for code in distinct(group * len(matched.kinds) + kind).tolist():
-        rows = np.flatnonzero((group * len(matched.kinds) + kind) == code)
-        found.append(
-            {
-                "kind": matched.kinds[code % len(matched.kinds)],
-                "group": matched.groups[code // len(matched.kinds)],
-                "calls": len(rows),
-                "size_bytes": int(np.median(size[rows])),
-                "least_ns": int(np.median(least[rows])),
-                "waiting_ns": int(np.median(waiting[rows])),
-            }
-        )
-    return sorted(found, key=lambda each: -each["waiting_ns"] * each["calls"])
 
 
 def change_lines(changes: list[Change]) -> list[str]:

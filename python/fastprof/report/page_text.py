@@ -54,25 +54,33 @@ STYLES = ("style", "views")
 _FOLDER = Path(__file__).parent / "page"
 
 
-@lru_cache(maxsize=1)
-def page_script() -> str:
-    """Return the page's script: the modules in one function."""
-    modules = [(_FOLDER / f"{name}.js").read_text("utf-8") for name in MODULES]
+@lru_cache(maxsize=2)
+def page_script(names: tuple[str, ...] = MODULES) -> str:
+    """Return a page's script: the modules of these names in one function."""
+    modules = [(_FOLDER / f"{name}.js").read_text("utf-8") for name in names]
     return '"use strict";\n(() => {\nconst R = {};\n' + "\n".join(modules) + "\n})();\n"
 
 
-@lru_cache(maxsize=1)
-def _style() -> str:
-    return "\n".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in STYLES)
+@lru_cache(maxsize=2)
+def _style(names: tuple[str, ...]) -> str:
+    return "\n".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in names)
 
 
 def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
-    """Yield the bytes of the page. datasets: by prefix of their blocks' names ("a", and "b" for a comparison)."""
-    script, style = page_script(), _style()
+def page_parts(
+    datasets: Mapping[str, Dataset],
+    modules: tuple[str, ...] = MODULES,
+    styles: tuple[str, ...] = STYLES,
+    title: str = "fastprof report",
+) -> Iterator[bytes]:
+    """Yield the bytes of a page. datasets: by prefix of their blocks' names ("a", and "b" for a comparison).
+
+    modules, styles: names of the files of `page/` that it consists of; default: the report of a profile.
+    """
+    script, style = page_script(modules), _style(styles)
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -82,7 +90,7 @@ def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>fastprof report</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         "<noscript>This report needs JavaScript, which is disabled. Enable it, or open the file in a browser"
         " that runs scripts.</noscript>\n"
         '<div id="report"><p id="opening">Opening the report …</p></div>\n'

@@ -105,6 +105,30 @@ def test_collectives_are_matched_by_group_and_sequence(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_bandwidths_are_those_of_nccl_tests(tmp_path: Path) -> None:
+    """4 ranks contribute 20 bytes to a call of 100 ns, for which three of them wait: S and the factor of the bus."""
+    table = {
+        "all_reduce": (20, 1.5), "all_gather": (80, 0.75), "reduce_scatter": (20, 0.75),
+        "all_to_all": (20, 0.75), "broadcast": (20, 1), "reduce": (20, 1), "barrier": (None, None),
+    }  # fmt: skip
+    calls: list[dict[str, Any] | None] = [call(kind, 1, kind) for kind in table]
+    for rank in range(4):
+        rows: list[Row] = [(REDUCE, 2000 * n + 9 * rank, 2000 * n + 127) for n in range(len(calls))]
+        fastprof.ranks.write(table_of(rows, calls), tmp_path / "r", rank=rank, world_size=4)
+    done = subprocess.run(
+        [sys.executable, "-m", "fastprof", "ranks", "r", "--as-json"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)["collectives"]
+    assert {each["kind"] for each in found} == set(table)
+    for each in found:
+        size, factor = table[each["kind"]]
+        assert each["least_ns"] == 100 and each["ranks"] == 4
+        algorithm, bus = each["algorithm_bytes_per_s"], each["bus_bytes_per_s"]
+        assert algorithm == (size and size * 1e7)
+        assert bus == (size and factor and size * factor * 1e7)
+
+
 def test_missing_and_mismatched_participants_are_named(tmp_path: Path) -> None:
     def rank(calls: list[dict[str, Any]]) -> fastprof.EventTable:
         return table_of([(REDUCE, 100 * n, 100 * n + 9) for n in range(len(calls))], calls)
