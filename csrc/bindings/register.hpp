@@ -15,9 +15,9 @@ namespace bindings {
 // clang-format off
 #define FASTPROF_PARTS(part) \
   part(errors) part(version) part(ranges) part(device_plugins) part(devices) part(session) \
-  part(recover) part(process) part(late_signal) part(objects) part(blocks) part(table_capture) \
-  part(table_kernels) part(sqlite_pages) part(trace_rows) part(trace_proto) part(propagate) \
-  part(python_calls) part(python_memory) part(sampling) part(tasks) part(legacy) \
+  part(recover) part(aggregates) part(process) part(late_signal) part(objects) part(blocks) \
+  part(table_capture) part(table_kernels) part(sqlite_pages) part(trace_rows) part(trace_proto) \
+  part(propagate) part(python_calls) part(python_memory) part(sampling) part(tasks) part(legacy) \
   part(emission) part(metal) part(torch) part(torch_memory) part(torch_holds)
 // clang-format on
 #define FASTPROF_DECLARE_PART(part) void register_##part(pybind11::module_& module);

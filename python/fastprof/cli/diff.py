@@ -15,6 +15,7 @@ from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, text_width
 from fastprof.base.visible_text import encodable_text
+from fastprof.cli.aggregates import are_aggregates, diff_aggregates
 from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.options import (
     Subparsers,
@@ -42,6 +43,8 @@ MIN_NAME_WIDTH = 12
 _EPILOG = """\
 Compares the averages of two traces (any that `fastprof report` reads) by name and device. Times are
 sums over the trace, or with --per-call means, which are comparable between traces of different length.
+Of two files of aggregates (docs/always_on.md), durations are compared, with a test of significance; a name
+exceeds --max-growth if its mean grew by more and the difference is significant.
 
 exit code: 0 if no limit is exceeded, 1 if one is, 2 if a file cannot be read or written.
 
@@ -145,6 +148,8 @@ def diff(options: argparse.Namespace) -> int:
         )
     if options.json:
         check_output(options.json)
+    if are_aggregates([options.before, options.after]):
+        return diff_aggregates(options)
     page = html_path(options, "diff")
     lists = [_listed(path, options) for path in (options.before, options.after)]
     changes = _changes(_averages(lists[0]), _averages(lists[1]), options)

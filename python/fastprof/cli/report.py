@@ -11,6 +11,7 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
+from fastprof.cli.aggregates import are_aggregates, report_aggregates
 from fastprof.cli.calls_text import notes_on_calls, shown_calls
 from fastprof.cli.html import add_html_options, html_path, write_report
 from fastprof.cli.merge import load_traces, merge_lines
@@ -36,9 +37,10 @@ __all__ = [
 
 _EPILOG = """\
 FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
-format is detected from the content. - is standard input. On a terminal the table is cut to its width,
-with colours and bars (NO_COLOR, FORCE_COLOR and TERM=dumb are honoured); in a pipe or file all columns are
-printed in full, plain.
+format is detected from the content. - is standard input. Aggregates of a flight recorder are printed with their
+quantiles (docs/always_on.md); those of several processes or ranks are added up. On a terminal the table is cut to
+its width, with colours and bars (NO_COLOR, FORCE_COLOR and TERM=dumb are honoured); in a pipe or file all columns
+are printed in full, plain.
 
 examples:
   fastprof report train.trace.json
@@ -68,8 +70,10 @@ def add_parser(commands: Subparsers) -> None:
 def report(options: argparse.Namespace) -> int:
     """Print the report; return the exit code."""
     _take_file(options)
-    check_report_options(options)
     files = [options.file, *options.more]
+    if are_aggregates(files):
+        return report_aggregates(files, options)
+    check_report_options(options)
     table = load_traces(files, options)
     kind = table.metadata.get("format", "fastprof")
     notes = trace_notes(table)

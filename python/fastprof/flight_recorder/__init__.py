@@ -28,10 +28,13 @@ from fastprof.flight_recorder.recorder import FlightOptions, FlightRecorder
 from fastprof.flight_recorder.requests import Requests
 from fastprof.flight_recorder.triggers import Triggers
 from fastprof.flight_recorder.watch import Watch
+from fastprof.model.aggregates import Aggregates
 from fastprof.profiler import recording
 from fastprof.profiler.followed_process import is_followed
 
 __all__ = [
+    "Aggregates",
+    "aggregates",
     "dump",
     "is_running",
     "metrics",
@@ -113,6 +116,7 @@ def start(
     max_rss_bytes: int | None = None,
     on_exception: bool = True,
     sample_hz: float | None = None,
+    aggregate: bool | str | os.PathLike[str] = False,
     **profile_options: Any,
 ) -> None:
     """Record from now on into a file of fixed size, of which the oldest records are overwritten.
@@ -124,6 +128,8 @@ def start(
     seconds: how much of the past a dump shows, if it fits into max_bytes (64 MiB: 2.7 million ranges).
     sample_hz: also sample the Python stacks of all threads so many times a second, such as 100, into a file of 4 MiB
     beside the records: a native thread takes no GIL, so that a hang with the GIL held is sampled, too.
+    aggregate: also keep statistics of all ranges per name: aggregates(). Each minute they are written beside the
+    records, for `fastprof report`, or into the folder that is given, where they stay.
     profile_options: options of profile(): record_shapes, with_stack, python_calls, profile_memory, ...
 
     Dumps, copies of the file with the reason and the stacks of all threads, are written into dump_folder (default:
@@ -151,6 +157,11 @@ def start(
         max_rss_bytes=max_rss_bytes,
         on_exception=on_exception,
         sample_hz=sample_hz,
+        aggregate=(
+            bool(aggregate)
+            if isinstance(aggregate, int)
+            else os.path.abspath(os.fsdecode(aggregate))
+        ),
         profile_options=profile_options,
     )
     _start(options)
@@ -219,6 +230,25 @@ def step() -> None:
     running = _running
     if running is not None:
         running.recorder.step()
+
+
+def aggregates(window: str = "all") -> Aggregates:
+    """Return statistics of all ranges per name, of any number of them in fixed memory; needs start(aggregate=True).
+
+    Counts, sums and extremes are exact; quantiles are within 1 %. A name takes at most 6 kB; names beyond 5,000 share
+    the row "other names". facts["dropped"] counts ranges that were missed.
+
+    window: "all": since the start. "minute", "hour": the last complete one (of the Unix clock, to within 0.25 s); the
+    running one before there is one.
+
+    Any thread. Raises errors.StateError without a recorder that aggregates, errors.ValueError for another window.
+    """
+    aggregation = _recorder().aggregation
+    if aggregation is None:
+        raise errors.StateError(
+            "the flight recorder does not aggregate: call flight_recorder.start(aggregate=True)"
+        )
+    return aggregation.now(window)
 
 
 def status() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
+from fastprof.flight_recorder.aggregation import Aggregation
 from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
 from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder.step_times import StepTimes
@@ -51,6 +52,7 @@ class FlightOptions:
     max_rss_bytes: int | None = None
     on_exception: bool = True
     sample_hz: float | None = None
+    aggregate: bool | str = False
     profile_options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -100,6 +102,7 @@ class FlightRecorder:
         self._step_range: Any = None
         self._sampler: _core.StackSampler | None = None
         self._sampling_problem = ""
+        self.aggregation: Aggregation | None = None
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
         self.folder = ProcessFolder.open(options.max_bytes)
         self.folder.remove_old()
@@ -121,6 +124,15 @@ class FlightRecorder:
             self._remove_records()
             raise
         recording.flight_file = self.records
+        if self.options.aggregate:
+            folder = self.options.aggregate if isinstance(self.options.aggregate, str) else None
+            # Records that wait to be read: of a quarter second, so that a part of the recorder's is enough.
+            max_bytes = max(_MIN_BYTES, self.options.max_bytes // 4)
+            try:
+                self.aggregation = Aggregation(self.records, folder, max_bytes)
+            except BaseException:
+                self.stop()
+                raise
         if self.options.sample_hz is not None:
             sampler = _core.StackSampler(self.options.sample_hz, _MAX_RUNS)
             self._sampling_problem = (
@@ -145,6 +157,10 @@ class FlightRecorder:
         if self._sampler is not None:
             self._sampler.end()
             self._sampler = None
+        aggregation, self.aggregation = self.aggregation, None
+        if aggregation is not None:
+            aggregation.close()
+            del aggregation  # its session ends before the recorder's does
         self._profile.stop()
         self._remove_records()
         if "exception" not in self.dumps.written:  # else they are evidence
@@ -254,6 +270,8 @@ class FlightRecorder:
         missing = dict(self._profile.missing)
         if self._sampling_problem:
             missing["sample_hz"] = f"stacks are not sampled: {self._sampling_problem}"
+        if self.aggregation is not None and self.aggregation.problem:
+            missing["aggregate"] = self.aggregation.problem
         return missing
 
     # ---- state ---------------------------------------------------------------------------------
@@ -275,6 +293,7 @@ class FlightRecorder:
                 "dumps": dict(self.dumps.written),
                 "suppressed": dict(self.dumps.suppressed),
                 "dump_bytes": self.dumps.written_bytes,
+                "aggregates": None if self.aggregation is None else self.aggregation.facts(),
                 "missing": self._missing(),
             }
 

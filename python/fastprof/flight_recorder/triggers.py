@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fastprof.adapters.import_watch import after_import, forget_import
+from fastprof.flight_recorder.aggregation import Aggregation
 
 if TYPE_CHECKING:
     from fastprof.flight_recorder.recorder import FlightRecorder
@@ -106,11 +107,14 @@ class Triggers:
         periods = [1.0] if options.max_rss_bytes is not None else []
         periods += [0.05] if options.dump_delay_s else []
         periods += [options.hang_s / 10] if options.hang_s is not None else []
+        periods += [Aggregation.PERIOD_S] if options.aggregate else []
         return max(0.02, min(periods)) if periods else None
 
     def look(self) -> None:
-        """Ask for dumps of a hang and of memory, and write those that are due."""
+        """Read ranges to aggregate, ask for dumps of a hang and of memory, and write those that are due."""
         recorder, options = self._recorder, self._recorder.options
+        if recorder.aggregation is not None:
+            recorder.aggregation.look()
         for reason, detail in recorder.take_due():
             recorder.dump_now(reason, detail)
         if options.hang_s is not None and recorder.steps_by:

@@ -5,6 +5,7 @@
 |---|---|
 | PID-START-N-PARENT.records | the records of a flight recorder: a backing file (docs/backing_file.md) |
 | PID-START-N-PARENT.samples | the last samples of its stacks, if it samples |
+| PID-START-N-PARENT.WINDOW.aggregates | statistics per name, if it aggregates; WINDOW: minute, hour, all |
 | PID-START.sock | the socket that answers requests to the process (docs/always_on.md) |
 
 START is when the process started (record/shard_folder.py: process_start), so that a pid used again is another process.
@@ -218,9 +219,9 @@ def _modified_s(path: str) -> float:
 
 
 def _unlink(path: str) -> None:
-    """Remove a file, and the samples that belong to it."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-    if path.endswith(_RECORDS):
+    """Remove a file, and the samples and aggregates that belong to it."""
+    beside = [".samples", *(f".{window}.aggregates" for window in ("minute", "hour", "all"))]
+    stem = path.removesuffix(_RECORDS)
+    for each in [path, *(stem + suffix for suffix in beside if stem != path)]:
         with contextlib.suppress(OSError):
-            os.unlink(path.removesuffix(_RECORDS) + ".samples")
+            os.unlink(each)

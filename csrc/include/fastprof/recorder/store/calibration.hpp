@@ -142,6 +142,14 @@ class TickConverter {
     return base.monotonic_ns + (delta < 0 ? -ns : ns) + offset_ns_;
   }
 
+  // The time between two stamps, begin <= end; to_ns(end) - to_ns(begin), up to rounding.
+  FASTPROF_ALWAYS_INLINE int64_t duration_ns(uint64_t begin, uint64_t end) noexcept {
+    if (FASTPROF_UNLIKELY(begin < low_ || end >= high_)) return to_ns(end) - to_ns(begin);
+    return static_cast<int64_t>(
+        (static_cast<fastprof_uint128>(end - begin) * slopes_[segment_] + (uint64_t{1} << 35)) >>
+        36);
+  }
+
   // Whether the clock was discontinuous between two stamps: suspended, stepped back, or its rate
   // changed by more than 0.1 %.
   bool discontinuous(uint64_t begin, uint64_t end) const noexcept {

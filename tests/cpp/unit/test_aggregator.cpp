@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregator: its totals are those of a session's summary, whatever the threads do between two
+// reads; what it could not read is counted; its memory does not grow.
+#include <map>
+#include <random>
+#include <thread>
+
+#include "fastprof/recorder/hot_path/task_switch.hpp"
+#include "fastprof/session/aggregator.hpp"
+#include "fastprof/summary.hpp"
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+struct Totals {
+  uint64_t count = 0, in_bins = 0;
+  int64_t total_ns = 0, self_ns = 0, min_ns = 0, max_ns = 0;
+};
+
+std::map<std::string, Totals> totals_of(const fp::TotalsColumns& from) {
+  std::map<std::string, Totals> made;
+  for (size_t i = 0; i < from.count.size(); ++i) {
+    const auto first = [i](const fp::Column<uint64_t>& ends) { return i == 0 ? 0 : ends[i - 1]; };
+    const uint64_t at = first(from.name_ends);
+    Totals& totals = made[from.names.substr(at, from.name_ends[i] - at)];
+    totals = {from.count[i],   from.zeros[i],  from.total_ns[i],
+              from.self_ns[i], from.min_ns[i], from.max_ns[i]};
+    for (uint64_t bin = first(from.bin_ends); bin < from.bin_ends[i]; ++bin)
+      totals.in_bins += from.bin_counts[bin];
+    CHECK_EQ(totals.in_bins, totals.count);
+  }
+  return made;
+}
+
+// Two clocks' conversions of one range differ by rounding.
+void check_near(int64_t a, int64_t b, uint64_t count) {
+  const int64_t apart = a > b ? a - b : b - a;
+  CHECK(apart <= static_cast<int64_t>(2 * count) + b / 1000);
+}
+
+void check_equal(const fp::TotalsColumns& columns, const fp::Summary& summary) {
+  const std::map<std::string, Totals> found = totals_of(columns);
+  CHECK_EQ(found.size(), summary.size());
+  for (const fp::SummaryRow& row : summary) {
+    CHECK(found.count(row.name) == 1);
+    const Totals& totals = found.at(row.name);
+    CHECK_EQ(totals.count, row.count);
+    check_near(totals.total_ns, row.total_ns, row.count);
+    check_near(totals.self_ns, row.self_ns, row.count + summary.ranges / 50);
+    check_near(totals.min_ns, row.min_ns, 1);
+    check_near(totals.max_ns, row.max_ns, 1);
+  }
+}
+
+void nest(int depth) {
+  FASTPROF_RANGE_ARGS("nested", "depth", depth);
+  if (depth == 0) return;
+  nest(depth - 1);
+  FASTPROF_MARK("between");
+  FASTPROF_RANGE("sibling");
+}
+
+}  // namespace
+
+TEST(bins_are_those_of_the_logarithmic_mapping) {
+  const fp::DurationBins bins;
+  const double per_e = 1 / std::log(1.01 / 0.99);
+  const auto check = [&](uint64_t ns) {
+    CHECK_EQ(bins.of(ns), static_cast<uint32_t>(std::ceil(std::log(double(ns)) * per_e)));
+  };
+  for (uint64_t ns = 1; ns < 100000; ++ns) check(ns);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000000; ++i) check(random() % 3600000000000000 >> random() % 40 | 1);
+  CHECK_EQ(bins.of(UINT64_MAX), fp::DurationBins::kBins - 1);
+}
+
+TEST(totals_are_those_of_the_summary) {
+  fp::Aggregator aggregator;
+  fp::Session session;
+  session.start();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([] {
+      FASTPROF_RANGE("life of a thread");
+      for (int i = 0; i < 20000; ++i) nest(i % 9);
+    });
+  for (int i = 0; i < 300; ++i) std::thread([] { FASTPROF_RANGE("short thread"); }).join();
+  for (int i = 0; i < 200; ++i) {
+    const auto handle = FASTPROF_ASYNC_BEGIN("async");
+    aggregator.read();
+    FASTPROF_ASYNC_END(handle);
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Threads that begin in the chunks that these have left.
+  for (std::thread& thread : threads)
+    thread = std::thread([] {
+      for (int i = 0; i < 2000; ++i) nest(i % 9);
+    });
+  for (std::thread& thread : threads) thread.join();
+  session.stop();
+  aggregator.read();
+  CHECK_EQ(session.dropped_events() + aggregator.dropped() + aggregator.open(), 0);
+  check_equal(aggregator.columns(fp::TotalsWindow::all), session.summary());
+}
+
+TEST(tasks_nest_by_themselves) {
+  fp::Aggregator aggregator;
+  fp::Session session;
+  session.start();
+  const fp::TaskWord first{fp::new_task_id()}, second{fp::new_task_id()};
+  const auto run = [](fp::TaskWord task) { fp::record_task_switch(&fp::task_switch_site, task); };
+  const auto step = [&](fp::TaskWord task) {
+    run(task);
+    for (int i = 0; i < 1000; ++i) {
+      FASTPROF_RANGE("step");
+    }
+  };
+  for (int round = 0; round < 20; ++round) {
+    run(first);
+    {
+      FASTPROF_RANGE("request");
+      step(second);
+      run({});
+      aggregator.read();
+      step(first);
+    }
+    run({});
+  }
+  session.stop();
+  aggregator.read();
+  fp::Summary summary = session.summary();
+  // As in a table of Python, a suspension is no self time of what it is in.
+  const fp::Capture& capture = session.capture();
+  for (const size_t row : rows_named(capture, "await"))
+    for (fp::SummaryRow& around : summary.rows)
+      if (around.name == parent_name(capture, row))
+        around.self_ns -= capture.end_ns[row] - capture.start_ns[row];
+  check_equal(aggregator.columns(fp::TotalsWindow::all), summary);
+}
+
+TEST(what_is_not_read_is_counted) {
+  fp::Aggregator aggregator(fp::category::all, 4 * 65536);
+  for (int i = 0; i < 100000; ++i) {
+    FASTPROF_RANGE("many");
+  }
+  aggregator.read();
+  CHECK(aggregator.dropped() > 0);
+  CHECK_EQ(aggregator.ranges() + aggregator.dropped(), 100000);
+}
+
+TEST(windows_add_up_and_names_are_bounded) {
+  fp::NameTotals totals;
+  std::vector<std::string> names;
+  for (int i = 0; i < 6000; ++i) names.push_back("name " + std::to_string(i));
+  for (int minute = 0; minute < 180; ++minute) {
+    for (int i = 0; i < 6000; ++i) {
+      fp::Site site = fp::make_site(fp::SiteKind::range, fp::category::user,
+                                    fp::RecordScope::USER_SCOPE, names[i].c_str(), "", "", 0);
+      totals.forget_sites();
+      const int64_t ns = int64_t{1} << (minute + i) % 50;
+      totals.add(totals.row_of(&site), ns, ns);
+    }
+    if (minute != 179) totals.begin_minute((minute + 1) % 60 == 0);
+  }
+  CHECK_EQ(totals.names(), fp::NameTotals::kMaxNames);
+  const auto minute = totals_of(totals.columns(fp::TotalsWindow::minute));
+  const auto hour = totals_of(totals.columns(fp::TotalsWindow::hour));
+  const auto all = totals_of(totals.columns(fp::TotalsWindow::all));
+  CHECK_EQ(all.size(), 5001);
+  CHECK_EQ(minute.at("name 7").count, 1);
+  CHECK_EQ(hour.at("name 7").count, 60);
+  CHECK_EQ(all.at("name 7").count, 180);
+  CHECK_EQ(all.at("name 7").max_ns, int64_t{1} << 49);
+  CHECK_EQ(all.at("other names").count, 180000);
+}
+
+TEST(memory_does_not_grow) {
+  fp::Aggregator aggregator;
+  const auto record = [&](long ranges) {
+    for (long i = 0; i < ranges; ++i) {
+      if (i % 200000 == 0) aggregator.read();
+      FASTPROF_RANGE("ever");
+    }
+  };
+  record(scaled(2000000));
+  const uint64_t before = resident_bytes();
+  record(scaled(20000000));
+  CHECK(resident_bytes() <= before + (1 << 20));
+  aggregator.read();
+  CHECK_EQ(aggregator.dropped(), 0);
+  CHECK_EQ(aggregator.ranges(), static_cast<uint64_t>(scaled(22000000)));
+}
