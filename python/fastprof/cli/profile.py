@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,11 +32,14 @@ PROCESS is {PROCESSES}; with --group, of any number of processes. They must have
 _EPILOG = f"""\
 {_PROCESS}
 The process writes its trace itself, into the folder of PATH.
+A configuration of Kineto (PROFILE_START_TIME=..., ACTIVITIES_DURATION_MSECS=..., a line each, as dynolog sends it) says
+when, how long, what and where; -o and the options here take precedence.
 
 examples:
   fastprof profile 4711 --seconds 5
   fastprof profile train.py --steps 3 --record-shapes -o steps.pftrace
   fastprof profile --group train.py --steps 2 -o ranks.json
+  fastprof profile --group train.py --kineto-config on_demand.conf
   fastprof start 4711 --calls ; fastprof stop 4711 -o calls.html
 
 {format_help()}"""
@@ -57,6 +63,9 @@ def add_parser(commands: Subparsers) -> None:
     length.add_argument("--seconds", type=float, metavar="N", help="for so long")
     length.add_argument(
         "--steps", type=int, metavar="N", help="for so many steps, from the next on"
+    )
+    length.add_argument(
+        "--kineto-config", metavar="FILE", help="as a file of Kineto's on-demand keys says"
     )
     start = command_parser(commands, "start", "begin a profile of a running process", _EPILOG)
     stop = command_parser(commands, "stop", "end what `fastprof start` began", _EPILOG)
@@ -103,9 +112,23 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
 
 def profile(options: argparse.Namespace) -> int:
     """Profile for some seconds or steps; return the exit code."""
+    if options.kineto_config is not None:
+        return _profile_as_kineto(options)
     request = {"do": "profile", "options": profile_options(options)}
     length = "seconds" if options.seconds is not None else "steps"
     return _ask_all(options, {**request, length: getattr(options, length)}, None)
+
+
+def _profile_as_kineto(options: argparse.Namespace) -> int:
+    from fastprof.cli.kineto_config import read_kineto_config
+
+    found = read_kineto_config(options.kineto_config)
+    for line in found.left_out:
+        print(f"fastprof: {line}", file=sys.stderr)
+    wanted = {**found.options, **profile_options(options)}
+    request = {"do": "profile", "options": wanted, **found.request}
+    named = found.path_of if options.output is None else None
+    return _ask_all(options, request, None, named)
 
 
 def begin(options: argparse.Namespace) -> int:
@@ -132,11 +155,20 @@ def profile_options(options: argparse.Namespace) -> dict[str, bool | float]:
     return found
 
 
-def _ask_all(options: argparse.Namespace, request: dict[str, Any], timeout_s: float | None) -> int:
-    """Ask each process at the same time, and print what each wrote."""
+def _ask_all(
+    options: argparse.Namespace,
+    request: dict[str, Any],
+    timeout_s: float | None,
+    named: Callable[[int], str | None] | None = None,
+) -> int:
+    """Ask each process at the same time, and print what each wrote. named: returns the path for a pid, or None."""
     processes = choose(options.process, several=options.group)
-    paths = [output_path(options, process.pid, options.group) for process in processes]
+    paths = [
+        (named and named(process.pid)) or output_path(options, process.pid, options.group)
+        for process in processes
+    ]
     waits_s = timeout_s or 600.0 + float(request.get("seconds") or 3600.0)
+    waits_s += max(0.0, float(request.get("start_unix_s") or 0.0) - time.time())
 
     def one(process: Any, path: str) -> dict[str, Any]:
         return ask(process, {**request, "path": path}, waits_s)

@@ -10,8 +10,11 @@ executed: it names one of these actions, and options of profile() with values of
 | dump | reason, path | path |
 | start | options | |
 | stop | path | path, rows |
-| profile | options, path, and seconds or steps; leave | path, rows |
+| profile | options, path, and seconds or steps; start_unix_s, start_step, step_multiple; leave | path, rows |
 | leave | | |
+
+start_unix_s: when the profile begins, at once if it is past. start_step: it begins after this step, after the running
+one if it is past; step_multiple: after the next step whose number is a multiple.
 
 leave: an attached process (attached.py) ends to listen.
 """
@@ -161,7 +164,7 @@ class Requests:
             if number is not None and (type(number) not in (int, float) or number <= 0):
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
-        first = 0 if steps is None else self._next_step(0, 1, limit_s)
+        first = self._wait_for_start(request, limit_s)
         running = self._begin(options, until_stop=False)
         try:
             if steps is None:
@@ -173,6 +176,30 @@ class Requests:
                 running.stop()
                 self._profile = None
         return _saved(running, path)
+
+    def _wait_for_start(self, request: dict[str, Any], limit_s: float) -> int:
+        """Wait until a profile is to begin; return the number of the last step (0: not by steps)."""
+        start_s = request.get("start_unix_s", 0)
+        numbers = [request.get(name, 0) for name in ("start_step", "step_multiple")]
+        if type(start_s) not in (int, float) or any(
+            type(each) is not int or each < 0 for each in numbers
+        ):
+            raise errors.ValueError(
+                "invalid start: use Unix seconds, or numbers of steps from 0 on"
+            )
+        if start_s > time.time() + limit_s:
+            raise errors.ValueError(f"the start is more than {limit_s:g} s ahead")
+        if request.get("steps") is None:
+            if any(numbers):
+                raise errors.ValueError("a profile that begins at a step lasts steps")
+            time.sleep(max(0.0, start_s - time.time()))
+            return 0
+        recorder: FlightRecorder | None = self._recorder()
+        now = 0 if recorder is None else recorder.steps.count
+        target = max(now + 1, numbers[0])
+        if numbers[1]:
+            target = -(-target // numbers[1]) * numbers[1]
+        return self._next_step(now, target - now, limit_s)
 
     def _next_step(self, after: int, count: int, limit_s: float) -> int:
         """Wait for `count` more ends of steps than `after` (0: than now); return the number reached."""
