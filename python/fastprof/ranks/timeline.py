@@ -14,12 +14,14 @@ from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.number_list import number_list
 from fastprof.importers.chrome_args import DEVICE_CATEGORIES
-from fastprof.model.columns import CodedColumn
+from fastprof.model.columns import NO_PAYLOAD, CodedColumn, EventKind
 from fastprof.model.merge import merge_tables
 from fastprof.model.sites import Site, Track
 from fastprof.model.table import EventTable
+from fastprof.ranks.arrows import ArrowEnds, collective_arrows
 from fastprof.ranks.folder import Shard
 from fastprof.ranks.job import Job
+from fastprof.ranks.matching import Matched
 from fastprof.ranks.places import read_parquet
 
 __all__ = ["timeline"]
@@ -30,7 +32,8 @@ Array: TypeAlias = NDArray[Any]
 def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
     """Return the events of ranks on one clock, each rank a process. ranks: default all whose clock is known.
 
-    Times are those of the first rank's clock. metadata["merged"] has by rank the bound of the clock's error
+    Times are those of the first rank's clock. An arrow goes from the rank that came last to a collective to each that
+    waited for it. metadata["merged"] has by rank the bound of the clock's error
     (clock_error_ns). Raises errors.ValueError for ranks that were not read or whose clock cannot be compared
     (Job.uncalibrated): they are never merged as if it were known.
 
@@ -45,12 +48,14 @@ def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
             what = f"the clock of rank {number_list(unknown)} cannot be compared with rank {job.ranks[0]}'s"
         raise errors.ValueError(f"no timeline: {what}. Name ranks of {number_list(job.ranks)}.")
     shards = [shard for shard in job.shards if shard.rank in wanted]
+    arrows = collective_arrows(job.collectives, job.clocks, wanted)
     return merge_tables(
-        [_table(job, shard) for shard in shards], [f"rank {shard.rank}" for shard in shards]
+        [_table(job, shard, arrows[shard.rank]) for shard in shards],
+        [f"rank {shard.rank}" for shard in shards],
     )
 
 
-def _table(job: Job, shard: Shard) -> EventTable:
+def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
     data = read_parquet(shard.path).unify_dictionaries().combine_chunks()
     clock = job.clocks[shard.rank]
     start = data["start_ns"].to_numpy()
@@ -64,20 +69,34 @@ def _table(job: Job, shard: Shard) -> EventTable:
     correlation = data["correlation"].to_numpy()
     least, most = clock.bounds_ns(start[:1])
     manifest = shard.manifest
+    ends, track = _in_shard(data, job.collectives, arrows)
+    size, count = len(start), len(ends.row)
+    sites = [Site(names[n], category=categories[c]) for n, c in kinds]
+    time = ends.time_ns
+    columns = {
+        "start_ns": (clock.to_reference(start), time),
+        "end_ns": (clock.to_reference(end), time),
+        "site": (site, np.full(count, len(sites))),
+        "track": (data["thread"].to_numpy(), track),
+        "device_type": (types[site] if size else site, np.zeros(count, np.int64)),
+        "device_index": (np.zeros(size, np.int32), np.zeros(count, np.int32)),
+        "external_id": (np.where(on_device, 0, correlation), np.zeros(count, np.int64)),
+        "linked_correlation_id": (
+            np.where(on_device, correlation, 0),
+            np.zeros(count, np.int64),
+        ),
+        "kind": (
+            np.full(size, int(EventKind.RANGE)),
+            np.where(ends.begins, int(EventKind.FLOW_BEGIN), int(EventKind.FLOW_END)),
+        ),
+        "payload": (np.full(size, NO_PAYLOAD), np.arange(count)),
+    }
     return EventTable(
-        {
-            "start_ns": clock.to_reference(start),
-            "end_ns": clock.to_reference(end),
-            "site": site,
-            "track": data["thread"].to_numpy(),
-            "device_type": types[site] if len(site) else site,
-            "device_index": np.zeros(len(start), np.int32),
-            "external_id": np.where(on_device, 0, correlation),
-            "linked_correlation_id": np.where(on_device, correlation, 0),
-        },
-        sites=[Site(names[n], category=categories[c]) for n, c in kinds],
+        {name: np.concatenate(parts) for name, parts in columns.items()},
+        sites=[*sites, Site("collective", category="collective")],
         tracks=_tracks(manifest, data["thread"].to_numpy()),
-        coded={"metadata_json": _arguments(data)},
+        coded={"metadata_json": _arguments(data, count)},
+        payload_words=ends.arrow.astype(np.uint64),
         pid=int(manifest["pid"]),
         process_name=str(manifest.get("host", "")) or "process",
         t0_ns=int(clock.to_reference(int(manifest["t0_ns"]))),
@@ -108,12 +127,26 @@ def _tracks(manifest: dict[str, Any], threads: Array) -> list[Track]:
     ]
 
 
-def _arguments(data: Any) -> CodedColumn:
-    """Return the args of collectives: kind, group and number, by which the calls of a collective can be found."""
+def _in_shard(data: Any, matched: Matched, ends: ArrowEnds) -> tuple[ArrowEnds, Array]:
+    """Return the arrows' ends whose calls are in a shard, which may be one of several of its rank, and their tracks."""
+    calls = data.filter(data["collective"].is_valid()).select(["group", "sequence", "thread"])
+    groups, sequences, threads = (column.to_pylist() for column in calls.columns)
+    threads_of = dict(zip(zip(groups, sequences, strict=True), threads, strict=True))
+    named = [matched.groups[code] for code in matched.group[ends.row].tolist()]
+    wanted = zip(named, matched.sequence[ends.row].tolist(), strict=True)
+    track = np.array([threads_of.get(key, -1) for key in wanted], np.int64)
+    return ends.chosen(track >= 0), track[track >= 0]
+
+
+def _arguments(data: Any, others: int) -> CodedColumn:
+    """Return the args of collectives: kind, group and number, by which the calls of a collective can be found.
+
+    others: number of rows without args that follow.
+    """
     kind = data["collective"].to_pylist()
     rows = [row for row, value in enumerate(kind) if value is not None]
     group, sequence = (data[n].take(rows).to_pylist() for n in ("group", "sequence"))
-    codes = np.full(len(kind), -1, np.int32)
+    codes = np.full(len(kind) + others, -1, np.int32)
     codes[rows] = np.arange(len(rows))
     texts = [
         json.dumps({"Collective name": kind[row], "Process Group Name": g, "Seq": s})
