@@ -176,6 +176,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "python_calls": lambda rounds: script("hot_path/python_calls.py", "--rounds", str(rounds)),
     "always_on": lambda rounds: script("hot_path/always_on.py", "--rounds", str(rounds)),
+    "own_cost": lambda rounds: script("hot_path/own_cost.py", "--rounds", str(rounds)),
     "sampling": lambda rounds: script("hot_path/sampling.py", "--rounds", str(min(rounds, 9))),
     "tasks": lambda rounds: script("hot_path/tasks.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),

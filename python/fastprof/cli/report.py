@@ -77,6 +77,9 @@ def report(options: argparse.Namespace) -> int:
     table = load_traces(files, options)
     kind = table.metadata.get("format", "fastprof")
     notes = trace_notes(table)
+    if options.subtract_overhead:
+        table = table.without_overhead()
+        notes.append("what recording cost is taken out of the times")
     if options.more:
         print(f"{', '.join(files)} ({kind})")
         notes = [*notes, *merge_lines(table)]
@@ -135,6 +138,11 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         default=0.5,
         metavar="P",
         help="leave out branches of the tree with less of the total time (%(default)s)",
+    )
+    group.add_argument(
+        "--subtract-overhead",
+        action="store_true",
+        help="take what recording cost out of the times (of a trace by `fastprof run --calibrate`)",
     )
     group.add_argument(
         "--pager",

@@ -94,6 +94,11 @@ def add_parser(commands: Subparsers) -> None:
         help="record only the program's main thread and work propagated from it to other threads",
     )
     recording.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="first measure what recording an event costs here, for fastprof report --subtract-overhead",
+    )
+    recording.add_argument(
         "--nvtx",
         action="store_true",
         help="record the ranges that the program and what it starts report through NVTX, too",
@@ -147,6 +152,8 @@ def run(options: argparse.Namespace) -> int:
     profiler = profile(
         **arguments, keep_backing_file=file is not None, all_threads=not options.this_thread
     )
+    if options.calibrate:
+        profiler.calibrate()
     if options.nvtx:
         receive_nvtx()
     if options.itt:

@@ -411,6 +411,18 @@ class EventTable(TableResults):
             sites,
         )
 
+    def without_overhead(self, event_cost: Mapping[str, Any] | None = None) -> EventTable:
+        """Return the table with what recording cost taken out of its times.
+
+        The time of each thread is compressed: each event takes its cost with it, from its own time and from that of
+        all that enclose it. Times of different threads are no longer comparable; durations and self times are.
+
+        event_cost: what profile.calibrate() returned; None: what the file says. Raises errors.ValueError without it.
+        """
+        from fastprof.model.own_cost import without_own_cost
+
+        return without_own_cost(self, event_cost)
+
     def _derive(
         self,
         columns: Mapping[str, Any],

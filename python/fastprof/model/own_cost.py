@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take what recording cost out of the times of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
+
+__all__ = ["EVENT_COST", "without_own_cost"]
+
+Array: TypeAlias = NDArray[Any]
+
+EVENT_COST = "event_cost"  # member of a table's metadata
+
+
+def without_own_cost(table: EventTable, cost: Mapping[str, Any] | None) -> EventTable:
+    """Return the table with the time of each thread compressed by what its events cost; see EventTable."""
+    from fastprof.model.tree import EventTree
+
+    cost = table.metadata.get(EVENT_COST) if cost is None else cost
+    inside, outside = (_per_row(table, cost, part) for part in ("inside_ns", "outside_ns"))
+    tree = EventTree.of(table)
+    chosen = np.arange(len(table)) if tree.rows is None else np.asarray(tree.rows)
+    nests = ~tree.is_async if tree.is_async is not None else np.ones(len(chosen), np.bool_)
+    # What is still to come after the events around a row: the outside parts of its ancestors.
+    pending = np.zeros(len(chosen))
+    parent, at = tree.parent.copy(), tree.parent
+    own = outside[chosen]
+    while (reached := at >= 0).any():
+        pending[reached] += own[at[reached]]
+        at = np.where(reached, parent[at], -1)
+    # From the first on, because Unix times in ns are no exact floats.
+    origin_ns = int(table.start_ns.min()) if len(table) else 0
+    start, end = ((each - origin_ns).astype(np.float64) for each in (table.start_ns, table.end_ns))
+    new_start, new_end = start.copy(), end.copy()
+    thread = np.asarray(table.thread)
+    for each in np.unique(thread).tolist():
+        rows = np.flatnonzero((thread[chosen] == each) & nests)
+        if not rows.size:
+            continue
+        rows = rows[np.argsort(start[chosen[rows]], kind="stable")]
+        listed = chosen[rows]
+        begun = np.concatenate(([0.0], np.cumsum(inside[listed] + outside[listed])))
+        shift = begun[:-1] - pending[rows]
+        shifted = np.maximum.accumulate(start[listed] - shift)
+        # Up to the end of a row: all that began before, without what follows its end and those around it.
+        count = np.searchsorted(start[listed], end[listed], side="left")
+        count = np.maximum(count, np.arange(1, len(rows) + 1))
+        until = begun[count] - pending[rows] - outside[listed]
+        others = np.flatnonzero(thread == each)
+        others = np.setdiff1d(others, listed, assume_unique=True)
+        before = np.searchsorted(start[listed], start[others], side="right") - 1
+        moved = np.where(before >= 0, (start[listed] - shifted)[np.maximum(before, 0)], 0.0)
+        new_start[others], new_end[others] = start[others] - moved, end[others] - moved
+        new_start[listed] = shifted
+        new_end[listed] = np.maximum(shifted, end[listed] - until)
+    columns = {"start_ns": new_start, "end_ns": new_end}
+    return table.with_columns(
+        {name: np.rint(each).astype(np.int64) + origin_ns for name, each in columns.items()}
+    )
+
+
+def _per_row(table: EventTable, cost: Any, part: str) -> Array:
+    try:
+        kinds = {str(kind): float(parts[part]) for kind, parts in cost.items()}
+        if not all(0 <= value < 1e9 for value in kinds.values()):
+            raise ValueError(kinds)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.ValueError(
+            "the recording does not say what an event costs. Call profile.calibrate() before it starts, or use"
+            " `fastprof run --calibrate`."
+        ) from error
+    sites = table.sites
+    calls = sites.column("is_python_function")
+    of_site = [
+        kinds.get("call" if call else "op" if category == "cpu_op" else "range", 0.0)
+        for call, category in zip(calls, sites.field("category"), strict=True)
+    ]
+    values = np.array(of_site, np.float64)[table.column("site")]
+    if table.has(
+        "kind"
+    ):  # marks and counters enclose nothing, and are as dear as the begin of a range
+        from fastprof.model.columns import EventKind
+
+        values = np.where(table.column("kind") > EventKind.ASYNC_RANGE, 0.0, values)
+    return values
