@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.base.device_type import DeviceType
+from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_time
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.thread_time import task_tracks
@@ -149,6 +150,12 @@ def _unnamed(table: EventTable) -> str:
     known = {each.get("pid") for each in processes or () if isinstance(each, dict) and each["name"]}
     if not known:
         return ""
+    on_device = (
+        table.column("device_type") != DeviceType.CPU
+    )  # their tracks have the device's number
+    known |= {
+        table.tracks[each].pid for each in distinct(table.column("track")[on_device]).tolist()
+    }
     pids = {track.pid for track in table.tracks if track.pid > 0} - known - {table.pid}
     if not pids:
         return ""

@@ -27,6 +27,7 @@ from fastprof.importers.chrome_args import (
     range_state,
 )
 from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
+from fastprof.importers.own_device_rows import LINK_ARGS, LinkArgs
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import Site
@@ -37,7 +38,7 @@ __all__ = ["ArgTexts", "BlockColumns", "EventColumns", "trace_conventions"]
 Array: TypeAlias = NDArray[Any]
 
 OP_CATEGORY = "cpu_op"
-_LINKS = ("External id", "device", "stream")
+_LINKS = LINK_ARGS
 _STATE_VALUES = (None, True, False, None)  # of the store's two bits a state; 0 is absent
 _SCOPES = (USER_SCOPE, int(RecordScope.FUNCTION), int(RecordScope.BACKWARD_FUNCTION))
 _RANGES = "XB"  # phases of the store's sites that are ranges: complete, and begun
@@ -109,17 +110,18 @@ class EventColumns:
         self,
         store: _core.RowStore,
         rows: TableBuilder,
-        devices: DeviceRows | None,
+        devices: DeviceRows | LinkArgs,
         scopes: ScopeRule,
     ) -> None:
         """Add rows of `store` to `rows`, with the scopes of `scopes` and device work in `devices`.
 
-        devices: None if blocks have track indices of `rows` and device work is not linked.
+        devices: LinkArgs if blocks have track indices of `rows`, and device work is linked after the last event.
         """
         self.store = store
         self.places: dict[tuple[str, str, int], int] = {("", "", 0): 0}  # source location -> number
         self._rows = rows
         self._devices = devices
+        self._has_codes = isinstance(devices, DeviceRows)  # of tracks
         self._scopes = scopes
         self._backward = 0  # number of the store's backward names that were passed to the rule
         # By site code of the store: site and kind of the rows, flags, device type or -1, launches.
@@ -159,7 +161,7 @@ class EventColumns:
             return
         site_codes, track_codes = block.site[begin:end], block.track[begin:end]
         self._extend_sites(int(site_codes.max()) + 1)
-        if self._devices is not None:
+        if self._has_codes:
             self._extend_tracks(int(track_codes.max()) + 1)
         first, size = len(self._rows), end - begin
         payload = np.full(size, NO_PAYLOAD, np.uint32)
@@ -172,16 +174,19 @@ class EventColumns:
             block.start_ns[begin:end],
             block.end_ns[begin:end],
             np.frombuffer(self._site, np.uint32)[site_codes],
-            track_codes
-            if self._devices is None
-            else np.frombuffer(self._track, np.uint32)[track_codes],
+            np.frombuffer(self._track, np.uint32)[track_codes] if self._has_codes else track_codes,
             np.frombuffer(self._kind, np.uint8)[site_codes],
             np.frombuffer(self._flags, np.uint8)[site_codes],
             payload,
         )
         self._add_args(block, begin, end, first)
-        if self._devices is not None:
+        if isinstance(self._devices, DeviceRows):
             self._add_devices(self._devices, block, begin, end, first)
+        else:
+            for place, key in enumerate(_LINKS, len(NUMBERS)):
+                rows, values = _part(block.sparse[place], begin, end)
+                if len(rows):
+                    self._devices.add(key, first + rows, values)
         args = block.args[begin:end]
         with_args = np.flatnonzero(args >= 0)
         if len(with_args):

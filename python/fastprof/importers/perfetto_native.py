@@ -13,6 +13,7 @@ from fastprof.importers.chrome_args import ScopeRule
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
 from fastprof.importers.flow_links import FlowLinks, FlowStep
 from fastprof.importers.native_stacks import NativeStacks
+from fastprof.importers.own_device_rows import LinkArgs
 from fastprof.importers.perfetto_clocks import Clocks
 from fastprof.importers.perfetto_sequence import Sequence, SourceLocation
 from fastprof.importers.table_builder import TableBuilder
@@ -31,13 +32,14 @@ class NativeState:
     ) -> None:
         self.scanner = _core.PacketScanner(trace_conventions(), is_sorted)
         self.stacks = NativeStacks(self.scanner, rows, skipped, is_sorted)
-        self.columns = EventColumns(self.scanner.store, rows, None, scopes)
+        self.link_args = LinkArgs()
+        self.columns = EventColumns(self.scanner.store, rows, self.link_args, scopes)
         self._rows = rows
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory used, in bytes."""
         store = self.scanner.store.bytes  # the columns count these bytes, too
-        return self.scanner.bytes - store + self.columns.estimate_bytes()
+        return self.scanner.bytes - store + self.columns.estimate_bytes() + self.link_args.nbytes
 
     # ---- rows ----------------------------------------------------------------------------------
 

@@ -103,6 +103,7 @@ class EventRows:
         row = self.rows.add(kind, event.time_ns, end_ns, site, event.track, flags)
         if event.args:
             put_args(self.rows, row, event.args, has_state=self.is_own)
+            self.native.link_args.add_row(row, event.args)
         self.link(event)
         return row
 

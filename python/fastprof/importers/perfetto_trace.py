@@ -13,6 +13,7 @@ import numpy as np
 
 from fastprof.base import errors
 from fastprof.importers.memory_budget import LimitError
+from fastprof.importers.own_device_rows import with_own_devices
 from fastprof.importers.perfetto_clocks import Clocks
 from fastprof.importers.perfetto_packets import PacketReader
 from fastprof.importers.protobuf import top_level_messages
@@ -108,7 +109,7 @@ def _table(reader: PacketReader) -> EventTable:
     if processes := target.tracks.processes():
         metadata["processes"] = processes
     prefix = "dropped_"
-    return rows.finish(
+    table = rows.finish(
         args_texts=target.native.columns.args_texts,
         track_map=track_map,
         t0_ns=facts.get("session_start_ns", first),
@@ -121,3 +122,4 @@ def _table(reader: PacketReader) -> EventTable:
         },
         metadata=metadata,
     )
+    return with_own_devices(table, target.native.link_args) if target.is_own else table

@@ -102,7 +102,7 @@ class _Merge:
         self._pids: set[int] = set()
         self._track_id = 0
         self._external = 0
-        self._device = 0
+        self._devices: set[int] = set()
         self._next: dict[str, int] = {}  # by column of _NUMBERED
 
     def part(self, table: EventTable, file: str, shift_ns: int) -> EventTable:
@@ -129,34 +129,33 @@ class _Merge:
                 columns[name] = np.where(ids > 0, ids + self._external, ids)
         added = self._renumber(columns, first_id)
         on_device = table.column("device_type") != DeviceType.CPU
+        device = self._new_device(table, on_device)
         if table.has("device_resource_id"):
             resource = table.column("device_resource_id")
             columns["device_resource_id"] = np.where(on_device, resource, resource + first_id)
         if table.has("device_index"):
             index = table.column("device_index")
-            columns["device_index"] = np.where(on_device, index + self._device, index)
+            columns["device_index"] = np.where(on_device, index + device, index)
             sites = [
-                site._replace(device_index=site.device_index + self._device)
+                site._replace(device_index=site.device_index + device)
                 if site.device_type > DeviceType.CPU
                 else site
                 for site in sites
             ]
         added["External id"] = (0, self._external)
         if on_device.any():
-            added["device"] = (0, self._device)
+            added["device"] = (0, device)
         if "metadata_json" in coded and any(number for _, number in added.values()):
             coded["metadata_json"] = _renumbered(coded["metadata_json"], added)
         if kernels is not None:
             kernels = KernelTable(
                 kernels.row,
                 kernels.name,
-                kernels.device + np.int32(self._device),
+                kernels.device + np.int32(device),
                 kernels.duration_ns,
                 kernels.names,
             )
         self._describe(table, file, shift_ns, pids)
-        if on_device.any():
-            self._device += int(table.column("device_index")[on_device].max()) + 1
         if table.has("external_id") or table.has("linked_correlation_id"):
             self._external += int(
                 max(table.column(n).max() for n in ("external_id", "linked_correlation_id"))
@@ -204,6 +203,16 @@ class _Merge:
         found = {pid: next(unused) if pid in self._pids else pid for pid in sorted(pids)}
         self._pids |= set(found.values())
         return found
+
+    def _new_device(self, table: EventTable, on_device: Array) -> int:
+        """Return what is added to a table's device numbers: 0 if no other table has one of them."""
+        own = set(table.column("device_index")[on_device].tolist())
+        own |= {site.device_index for site in table.sites if site.device_type > DeviceType.CPU}
+        if table.kernels is not None:
+            own |= set(table.kernels.device.tolist())
+        added = max(self._devices) + 1 - min(own) if own & self._devices else 0
+        self._devices |= {number + added for number in own}
+        return added
 
     def _describe(self, table: EventTable, file: str, shift_ns: int, pids: dict[int, int]) -> None:
         described = table.metadata.get("processes")

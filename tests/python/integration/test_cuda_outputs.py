@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cuda_double import genuine_headers, run
 
+import fastprof
+
 pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
@@ -66,3 +68,13 @@ print("0")
     assert any(b["ts"] == call["ts"] and ends[i]["ts"] == kernel["ts"] for i, b in begins.items())
     labels = {e["pid"]: e["args"]["labels"] for e in events if e.get("name") == "process_labels"}
     assert labels[0] == "GPU 0" and labels[of_range["pid"]] == "CPU"
+    read = [fastprof.load(tmp_path / name) for name in ("t.json", "t.pftrace")]
+    for table in read:
+        links = table.kernels
+        assert links is not None
+        assert {table.name(row) for row in links.row.tolist()} == {"range"}
+        assert sorted(links.names[name] for name in links.name) == sorted(
+            [kernel["name"], copied["name"]]
+        )
+    first, second = ({each.key: each.device_time_total for each in t.key_averages()} for t in read)
+    assert first["range"] > 0 and first == second

@@ -15,7 +15,7 @@ from fastprof.cli.main import main
 BASE = 1_775_000_000_000_000_000
 
 
-def rank(path: Path, number: int, base: int = BASE) -> Path:
+def rank(path: Path, number: int, base: int = BASE, device: int = 0) -> Path:
     """Write a trace of torch.profiler: pid 5 on each host, the same External ids, one GPU."""
     thread = {"ph": "X", "pid": 5, "tid": 5}
     op, kernel = f"aten::op{number}", f"kernel{number}"
@@ -24,9 +24,9 @@ def rank(path: Path, number: int, base: int = BASE) -> Path:
         {"ph": "M", "name": "process_name", "pid": 5, "args": {"name": "python"}},
         {**thread, "cat": "cpu_op", "name": op, "ts": 10 * number, "dur": 5, "args": args},
         {**thread, "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 10 * number + 6,
-         "dur": 2, "args": {**args, "device": 0, "stream": 7}},
+         "dur": 2, "args": {**args, "device": device, "stream": 7}},
         {**thread, "ph": "i", "cat": "c", "name": "[memory]", "ts": 10 * number + 1,
-         "args": {"Bytes": 64 + number, "Device Type": 1, "Device Id": 0}},
+         "args": {"Bytes": 64 + number, "Device Type": 1, "Device Id": device}},
         {},
     ]  # fmt: skip
     info = {"rank": number, "world_size": 2}
@@ -58,8 +58,6 @@ def test_ranks_that_share_pids_devices_and_ids(
     assert len(lines) == 2 and "rank 1: python (pid " in lines[1]
     table = fastprof.load(output)
     assert facts(table) == {("aten::op0", 0, "rank 0: python"), ("aten::op1", 10, "rank 1: python")}
-    if suffix == ".pftrace":  # which has no links between ops and kernels
-        return
     kernels = table.kernels
     assert kernels is not None
     launched = {table.name(int(row)): kernels.names[name]
@@ -75,6 +73,13 @@ def test_ranks_that_share_pids_devices_and_ids(
     assert table.payload_words is not None
     sizes = [int(table.payload_words[int(table.column("payload")[row]) + 1]) for row in memory]
     assert sorted(sizes) == [64, 65]
+
+
+def test_devices_that_differ_keep_their_numbers(tmp_path: Path) -> None:
+    files = [rank(tmp_path, number, device=5 - number) for number in (0, 1)]
+    table = fastprof.merge_tables([fastprof.load(each) for each in files])
+    on_gpu = table.column("device_type") == 1
+    assert table.column("device_index")[on_gpu].tolist() == [5, 4]
 
 
 @pytest.mark.parametrize("suffix", [".fastprof", ".json"])
