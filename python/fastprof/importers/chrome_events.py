@@ -22,6 +22,7 @@ from fastprof.importers.chrome_args import (
 )
 from fastprof.importers.chrome_ids import PROFILER_PIDS, Id, id_of
 from fastprof.importers.chrome_pairs import OpenRanges
+from fastprof.importers.chrome_samples import TraceSamples
 from fastprof.importers.chrome_stacks import EventStacks
 from fastprof.importers.decimal_times import ns_of_decimal, ns_of_double
 from fastprof.importers.kernel_links import NO_DEVICE, DeviceRows
@@ -64,6 +65,7 @@ class ChromeEvents:
         self.scopes = ScopeRule()
         self.open = OpenRanges()
         self.stacks = EventStacks(self.rows)
+        self.samples = TraceSamples()
         self.skipped: dict[str, int] = {}
         self.processes: dict[Id, str] = {}
         self.text_ids: dict[
@@ -83,6 +85,7 @@ class ChromeEvents:
         return (
             self.rows.estimate_bytes()
             + self.devices.estimate_bytes()
+            + self.samples.estimate_bytes()
             + _ENTRY_BYTES * (entries + len(self.processes) + len(self.skipped))
         )
 
@@ -131,7 +134,7 @@ class ChromeEvents:
             self.stacks.put(row, event)
         elif phase in _ENDS:
             self._end(_ENDS[phase], event, args)
-        else:
+        elif phase != "P" or not self.samples.add(event):
             self._skip(phase[:8])
 
     def _skip(self, what: str) -> None:
@@ -161,7 +164,8 @@ class ChromeEvents:
             raise MalformedEventError(f"{name} that exceeds 64 bits", "a time exceeds 64 bits")
         return after_ns + ns
 
-    def _track(self, event: dict[str, Any]) -> int:
+    def track(self, event: dict[str, Any]) -> int:
+        """Return the track of an event's pid and tid."""
         pid, tid = key = (id_of(event.get("pid", 0)), id_of(event.get("tid", 0)))
         known = self.rows.known_track(key)
         if known is not None:
@@ -194,9 +198,7 @@ class ChromeEvents:
 
     def _add_row(self, event: dict[str, Any], kind: int, **more: Any) -> int:
         start = self._time_ns(event, "ts")
-        return self.rows.add(
-            kind, start, start, self._site(event, kind), self._track(event), **more
-        )
+        return self.rows.add(kind, start, start, self._site(event, kind), self.track(event), **more)
 
     def _complete(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         start = self._time_ns(event, "ts")
@@ -205,7 +207,7 @@ class ChromeEvents:
         category = event.get("cat")
         scope = self.scopes.scope(str(event.get("name")), category, args)
         site = self._site(event, kind, scope)
-        row = self.rows.add(kind, start, end, site, self._track(event), flags)
+        row = self.rows.add(kind, start, end, site, self.track(event), flags)
         device = DEVICE_CATEGORIES.get(category) if isinstance(category, str) else None
         if device is not None:
             number, stream = as_int(args.get("device")), as_int(args.get("stream")) or 0
@@ -239,7 +241,7 @@ class ChromeEvents:
             function=allocator if type(allocator := args.get("Allocator")) is str else "",
         )
         first = self.rows.add_words(*(words if kind == EventKind.MEMORY else words[1:]))
-        self.rows.add(kind, start, start, site, self._track(event), payload=first)
+        self.rows.add(kind, start, start, site, self.track(event), payload=first)
 
     def _counter(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         start = self._time_ns(event, "ts")
@@ -257,7 +259,7 @@ class ChromeEvents:
             )
             payload = self.rows.add_words(word)
             self.rows.add(
-                int(EventKind.COUNTER), start, start, site, self._track(event), payload=payload
+                int(EventKind.COUNTER), start, start, site, self.track(event), payload=payload
             )
 
     def _flow_id(self, event: dict[str, Any]) -> int:
@@ -268,7 +270,7 @@ class ChromeEvents:
 
     def _pair_key(self, family: str, event: dict[str, Any]) -> Any:
         if family == "B":
-            return self._track(event)
+            return self.track(event)
         return (str(event.get("cat")), str(event.get("scope", "")), _id_of(event))
 
     def _end(self, family: str, event: dict[str, Any], args: dict[str, Any]) -> None:
@@ -294,7 +296,7 @@ class ChromeEvents:
         if event.get("name") == "process_name":
             self.processes[id_of(pid)] = name
         elif event.get("name") == "thread_name":
-            track = self._track(event)
+            track = self.track(event)
             self.rows.name_track(track, name)
             task_of = args.get("task_of")
             if "fastprof" in self.top and type(task_of) is int and type(pid) is int:

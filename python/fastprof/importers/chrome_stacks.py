@@ -8,7 +8,7 @@ from typing import Any
 
 from fastprof.importers.table_builder import TableBuilder
 
-__all__ = ["EventStacks"]
+__all__ = ["EventStacks", "frames_of"]
 
 _MOST_FRAMES = 1000  # frames name their parents, which could form a cycle
 
@@ -45,23 +45,18 @@ class EventStacks:
         missing = 0
         for row, frame in self._by_frame:
             if frame not in found:
-                found[frame] = _frames(known, frame)
+                found[frame] = frames_of(known, frame)
                 if len(found) % 64 == 0:
                     check()
             if found[frame]:
                 self._put(row, found[frame])
             else:
                 missing += 1
-        samples = top.get("samples")
-        counts = {
-            "stack (sf) that stackFrames lacks": missing,
-            "sample of a stack (samples)": len(samples) if isinstance(samples, list) else 0,
-        }
-        return {what: count for what, count in counts.items() if count}
+        return {"stack (sf) that stackFrames lacks": missing} if missing else {}
 
 
-def _frames(known: dict[str, Any], frame: Any) -> list[str]:
-    """Return the names from an innermost frame outwards."""
+def frames_of(known: dict[str, Any], frame: Any) -> list[str]:
+    """Return the names from an innermost frame outwards. known: the trace's stackFrames."""
     names: list[str] = []
     while isinstance(each := known.get(str(frame)), dict) and len(names) < _MOST_FRAMES:
         names.append(str(each.get("name", "")))

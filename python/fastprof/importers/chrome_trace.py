@@ -16,12 +16,13 @@ from fastprof.importers.chrome_events import (
     ChromeEvents,
     MalformedEventError,
 )
-from fastprof.importers.chrome_ids import described_processes, number_ids
+from fastprof.importers.chrome_ids import described_processes, id_of, number_ids
 from fastprof.importers.decimal_times import exact_json
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
 from fastprof.importers.kernel_links import link_kernels
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, LimitError, MemoryBudget
+from fastprof.importers.sampled.stack_rows import StackRows
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
@@ -220,6 +221,7 @@ class _Reader:
 
     def table(self) -> EventTable:
         events, rows = self.events, self.events.rows
+        samples = self._add_samples()
         numbers = number_ids(rows.tracks, events.text_ids)
         names = {number: str(key) for key, number in numbers.items() if number}
         for key, name in events.processes.items():
@@ -246,8 +248,11 @@ class _Reader:
             pid = next((each for each in events.processes if isinstance(each, int)), 0)
             # The writer's default name.
             names = {each: name for each, name in names.items() if name != f"process {each}"}
-        metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
+        read = ("fastprof", "samples", "stackFrames")
+        metadata = {k: v for k, v in self.top.items() if k not in read}
         metadata["format"] = "chrome"
+        if samples:
+            metadata["stack_samples"] = samples
         if self.damage:
             metadata["damage"] = self.damage
         if events.skipped:
@@ -275,6 +280,17 @@ class _Reader:
             metadata=metadata,
         )
         return link_kernels(table, events.devices)
+
+    def _add_samples(self) -> int:
+        """Add the rows of sampled stacks; return the number of samples."""
+        events, tracks = self.events, self.events.rows.tracks
+        names = {(id_of(each.pid), id_of(each.tid)): each.name for each in tracks}
+        names |= {key: tracks[index].name for index, key in events.text_ids.items()}
+        rows = StackRows(self.stream.source, "chrome", events.rows)
+        track_of = lambda pid, text: events.track({"pid": pid, "tid": text})  # noqa: E731
+        for what, count in events.samples.finish(rows, self.top, names, track_of).items():
+            events.skipped[what] = count
+        return rows.samples
 
     def _program_pids(self) -> set[int]:
         """Return the pids of the processes with rows other than work of devices."""

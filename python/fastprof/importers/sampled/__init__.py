@@ -76,15 +76,16 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         collapsed,
         gecko,
         hatchet,
-        json_profiles,
         mojo,
         pprof,
         self_profile,
+        speedscope,
+        v8_profile,
     )
 
     readers: dict[str, Callable[[Source], EventTable]] = {
-        "cpuprofile": json_profiles.read_cpuprofile,
-        "speedscope": json_profiles.read_speedscope,
+        "cpuprofile": v8_profile.read_cpuprofile,
+        "speedscope": speedscope.read_speedscope,
         "gecko": gecko.read_gecko,
         "self-profile": self_profile.read_self_profile,
         "hatchet": hatchet.read_hatchet,

@@ -53,10 +53,13 @@ class StackTree:
 
 
 class StackRows:
-    """Rows of a profile; `source` limits their memory. kind: value of metadata["format"]."""
+    """Rows of a profile; `source` limits their memory. kind: value of metadata["format"].
 
-    def __init__(self, source: Source, kind: str) -> None:
-        self.builder = TableBuilder()
+    builder: gets the rows; by default a new one, whose table finish() returns.
+    """
+
+    def __init__(self, source: Source, kind: str, builder: TableBuilder | None = None) -> None:
+        self.builder = TableBuilder() if builder is None else builder
         self.samples = 0
         self._source = source
         self._kind = kind
