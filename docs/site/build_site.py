@@ -50,6 +50,7 @@ MENU = {
         "notebook",
         "always_on",
         "many_ranks",
+        "pytest",
         "sampling",
         "attach",
         "backing_file",

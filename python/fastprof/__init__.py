@@ -10,6 +10,7 @@
     prof.export_chrome_trace("trace.json")  # open it at https://ui.perfetto.dev
 
 Importing this package is cheap: NumPy and the native module are loaded when a name that needs them is first used.
+PYTEST_DONT_REWRITE: it may be imported before pytest, which loads its plugin.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ PYTHON = {
     "flight_recorder": {"base", "model", "decode", "adapters", "record", "profiler"},
     "ranks": {"base", "model", "analysis", "exporters", "importers", "report", "profiler"},
     "attach": {"base", "record", "flight_recorder"},
-    "integrations": {"record", "profiler"},
+    "integrations": {"base", "analysis", "exporters", "record", "profiler"},
     "cli": {
         *(
             "base",

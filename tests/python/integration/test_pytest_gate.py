@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pytest --fastprof`: what is measured, compared and failed, and that it costs nothing when it is not asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastprof.analysis.growth import growth_of
+
+# An installation that is older than the entry point has the module only.
+KNOWN = any(each.name == "fastprof" for each in entry_points(group="pytest11"))
+PLUGIN = [] if KNOWN else ["-p", "fastprof.integrations.pytest_plugin"]
+SUITE = """
+import os, sys, time
+import pytest
+
+ORDER = []
+
+@pytest.fixture(scope="module")
+def whole():
+    ORDER.append("module begins")
+    yield
+    ORDER.append("module ends")
+
+@pytest.fixture
+def fresh(tmp_path):
+    (tmp_path / "made").mkdir()
+    yield tmp_path
+    (tmp_path / "made").rmdir()
+
+def waits():
+    time.sleep(float(os.environ["WAIT_S"]))
+
+@pytest.mark.fastprof(rounds=6, max_growth=200)
+def test_marked(whole, fresh, capsys):
+    ORDER.append("marked")
+    waits()
+
+def test_plain(whole):
+    assert ORDER[0] == "module begins" and ORDER.count("module begins") == 1
+    assert "plain" not in ORDER or "--fastprof-all" in sys.argv
+    ORDER.append("plain")
+
+def test_nothing_is_loaded():
+    if not any(word.startswith("--fastprof") for word in sys.argv):
+        assert not [name for name in sys.modules if name == "numpy" or name.startswith("fastprof._core")]
+"""
+
+
+def run(folder: Path, *words: str, wait_s: float = 0.01) -> tuple[int, str]:
+    (folder / "test_suite.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text(
+        "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, *words],
+        cwd=folder, env={**os.environ, "WAIT_S": str(wait_s)},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_without_the_option_tests_run_as_ever(tmp_path: Path) -> None:
+    code, said = run(tmp_path)
+    assert code == 0 and "3 passed" in said and "= fastprof =" not in said
+    assert not (tmp_path / "fastprof-baseline.json").exists()
+
+
+def test_a_slower_test_fails_and_says_what_grew(tmp_path: Path) -> None:
+    code, said = run(tmp_path, "--fastprof")
+    assert code == 0 and "1 test not compared: no baseline" in said
+    for _ in range(2):
+        code, said = run(tmp_path, "--fastprof", "--fastprof-update")
+        assert code == 0 and "3 passed" in said and "1 test added to" in said
+    (runs,) = json.loads((tmp_path / "fastprof-baseline.json").read_text())["machines"].values()
+    assert [len(each["rounds_ns"]) for each in runs["test_suite.py::test_marked"]] == [6, 6]
+    code, said = run(tmp_path, "--fastprof")
+    assert code == 0 and "not compared" not in said and "SLOWER" not in said
+    code, said = run(tmp_path, "--fastprof", wait_s=0.2)
+    assert code == 1 and "1 failed, 2 passed" in said and "test_marked  SLOWER" in said
+    assert "200 % are allowed" in said and "sleep" in said.partition("What grew")[2]
+    code, said = run(tmp_path, "--fastprof", "--fastprof-update", wait_s=0.2)
+    assert code == 0 and "3 passed" in said
+
+
+def test_every_test_in_another_file(tmp_path: Path) -> None:
+    words = ["--fastprof-all", "--fastprof-rounds", "5", "--fastprof-baseline", "all.json"]
+    code, said = run(tmp_path, *words, "--fastprof-update")
+    assert code == 0 and "3 passed" in said and "3 tests added to" in said
+    code, said = run(tmp_path, *words, "--fastprof-max-growth", "100000")
+    assert code == 0 and "not compared" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--fastprof", "--fastprof-rounds", "2"], "at least 5 are needed"),
+        (
+            ["--fastprof", "--fastprof-baseline", "pytest.ini"],
+            "not a baseline of pytest --fastprof",
+        ),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path: Path, words: list[str], why: str) -> None:
+    code, said = run(tmp_path, *words)
+    assert code == 4 and why in said
+
+
+@pytest.mark.parametrize(("earlier", "between"), [(1, 0.02), (2, 0.02), (5, 0.02), (5, 0.05)])
+def test_noise_between_runs_is_no_growth(earlier: int, between: float) -> None:
+    """100 comparisons of equal programs raise no alarm beyond 10 %; 30 % more is found where runs differ by 2 %."""
+    draw = np.random.default_rng(earlier)
+
+    def a_run(factor: float = 1.0) -> list[int]:
+        level = 1e6 * factor * (1 + between * draw.standard_normal())
+        return [int(level * (1 + 0.03 * abs(draw.standard_normal()))) for _ in range(20)]
+
+    alarms, found = 0, 0
+    for _ in range(100):
+        runs = [a_run() for _ in range(earlier)]
+        alarms += growth_of(runs, a_run()).low > 1.1
+        found += growth_of(runs, a_run(1.3)).low > 1.1
+    assert alarms == 0 and (found >= 95 or between > 0.02)
