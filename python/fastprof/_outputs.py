@@ -74,6 +74,11 @@ FORMATS = {
         "speedscope.app: flame graph",
         "fastprof.exporters.speedscope:export_speedscope",
     ),
+    "pprof": Format(
+        (".pprof", ".pb"),
+        "go tool pprof, Pyroscope, Parca: stacks",
+        "fastprof.exporters.pprof:export_pprof",
+    ),
     "folded": Format(
         (".folded", ".txt"),
         "collapsed stacks in ns, for flame graph tools",

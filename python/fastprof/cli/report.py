@@ -37,10 +37,10 @@ __all__ = [
 
 _EPILOG = """\
 FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
-format is detected from the content. - is standard input. Aggregates of a flight recorder are printed with their
-quantiles (docs/always_on.md); those of several processes or ranks are added up. On a terminal the table is cut to
-its width, with colours and bars (NO_COLOR, FORCE_COLOR and TERM=dumb are honoured); in a pipe or file all columns
-are printed in full, plain.
+format is detected from the content. - is standard input. Aggregates of a flight recorder are printed with
+their quantiles (docs/always_on.md); those of several processes or ranks are added up. On a terminal the table
+is cut to its width, with colours and bars (NO_COLOR, FORCE_COLOR and TERM=dumb are honoured); in a pipe or
+file all columns are printed in full, plain.
 
 examples:
   fastprof report train.trace.json

@@ -28,6 +28,7 @@ __all__ = [
     "collapsed_ranges",
     "export_range_stacks",
     "export_thread_stacks",
+    "sums_below",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -74,7 +75,7 @@ def collapsed_ranges(
             f"{DEEPER!r}, because the text would exceed max_chars={max_chars} characters",
             stacklevel=2,
         )
-        folded = _folded_ns(paths, limit)
+        folded = sums_below(paths, limit, paths.self_ns)
     parent, name, head = paths.parent.tolist(), paths.name.tolist(), paths.head.tolist()
     own, below = paths.self_ns.tolist(), folded.tolist()
     kept = np.arange(len(own)) if limit is None else np.flatnonzero(paths.depth <= limit)
@@ -113,14 +114,14 @@ def _fold_depth(paths: NamePaths, texts: list[str], heads: list[str], max_chars:
     return int(fits.max()) if len(fits) else 0
 
 
-def _folded_ns(paths: NamePaths, limit: int) -> Array:
-    """Return the total self time (ns) below each path of the level `limit`."""
+def sums_below(paths: NamePaths, limit: int, values: Array) -> Array:
+    """Return the sum of the positive values of the paths below each path of the level `limit`, 0 for other paths."""
     ancestor = np.where(paths.depth <= limit, np.arange(len(paths.parent)), paths.parent)
     while not np.array_equal(further := ancestor[ancestor], ancestor):
         ancestor = further
     total = np.zeros(len(paths.parent), np.int64)
     deeper = paths.depth > limit
-    np.add.at(total, ancestor[deeper], np.maximum(paths.self_ns[deeper], 0))
+    np.add.at(total, ancestor[deeper], np.maximum(values[deeper], 0))
     return total
 
 

@@ -19,7 +19,7 @@ from fastprof.model.table import EventTable, Site
 
 BEGINS = {
     "native": b"\x89FPROF", "chrome": b"{", "perfetto": b"\n", "speedscope": b"{", "folded": b"thread 0;a 20\n",
-    "pstats": b"", "html": b"<!doctype html>", "csv": b"name,",
+    "pprof": b"\x1f\x8b", "pstats": b"", "html": b"<!doctype html>", "csv": b"name,",
 }  # fmt: skip
 
 

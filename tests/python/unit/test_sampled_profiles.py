@@ -213,7 +213,7 @@ def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("suffix", ["speedscope.json", "folded"])
+@pytest.mark.parametrize("suffix", ["speedscope.json", "folded", "pprof", "pb.gz"])
 def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
     with fastprof.profile() as profile:
         for _ in range(3):
