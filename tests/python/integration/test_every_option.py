@@ -150,7 +150,7 @@ def check_file(path: Path) -> None:
     kind = max(known, key=len, default="")
     if not kind:
         assert content
-    elif kind in (".fastprof", ".pftrace", ".perfetto-trace"):
+    elif kind in (".fastprof", ".pftrace", ".perfetto-trace", ".pprof", ".pb"):
         fastprof.load(path)
     elif kind.endswith(".json"):
         json.loads(content)
