@@ -134,7 +134,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in READ:
         program, end = PROGRAMS[name]
         (folder / f"{name}.py").write_text(f"{program}\n{end}\n")
-        words = ["--calls", "--exact-python-memory", "--follow", "-o", f"{name}.fastprof"]
+        words = ["--calls", "--exact-python-memory", "--follow", "--calibrate"]
+        words += ["-o", f"{name}.fastprof"]
         fastprof_(folder, "run", *words, f"{name}.py")
         (folder / f"{name}.py").write_text(f"{program}\nimport os; os._exit(0)\n")
         words = ["--exact-python-memory", "--backing-file", f"{name}.records"]
