@@ -2,6 +2,7 @@
 // _core.Aggregator: statistics of all ranges per name, in bounded memory.
 #include <pybind11/numpy.h>
 #include <pybind11/typing.h>
+#include <unistd.h>
 
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/fastprof.hpp"
+#include "fastprof/session/aggregation_thread.hpp"
 #include "fastprof/session/aggregator.hpp"
 
 namespace py = pybind11;
@@ -25,15 +27,38 @@ using python_adapter::WithoutGil;
 using Columns = py::typing::Dict<py::str, py::object>;
 
 class AggregatorObject {
+  template <class Get>
+  auto locked(Get get) {
+    const WithoutGil release;
+    const std::lock_guard<std::mutex> hold(lock_);
+    return get(*aggregator_);
+  }
+
  public:
   explicit AggregatorObject(uint64_t max_bytes)
       : aggregator_(std::make_unique<Aggregator>(category::all, max_bytes)) {}
   ~AggregatorObject() {
     const WithoutGil release;
+    if (pid_ != ::getpid()) {  // a forked child has no such thread
+      static_cast<void>(thread_.release());
+      static_cast<void>(aggregator_.release());
+      return;
+    }
+    thread_.reset();
     aggregator_.reset();
   }
   AggregatorObject(const AggregatorObject&) = delete;
   AggregatorObject& operator=(const AggregatorObject&) = delete;
+
+  void begin() {
+    const WithoutGil release;
+    if (thread_ == nullptr) thread_ = std::make_unique<AggregationThread>(*aggregator_, lock_);
+  }
+
+  void pause() {
+    const WithoutGil release;
+    thread_.reset();
+  }
 
   void read() {
     const WithoutGil release;
@@ -75,14 +100,24 @@ class AggregatorObject {
   }
 
   int64_t began_ns(TotalsWindow window) const { return aggregator_->began_ns(window); }
-  int64_t read_until_ns() const { return aggregator_->read_until_ns(); }
-  uint64_t ranges() const { return aggregator_->ranges(); }
-  uint64_t open() const { return aggregator_->open(); }
-  uint64_t dropped() const { return aggregator_->dropped(); }
+  int64_t read_until_ns() {
+    return locked([](const Aggregator& from) { return from.read_until_ns(); });
+  }
+  uint64_t ranges() {
+    return locked([](const Aggregator& from) { return from.ranges(); });
+  }
+  uint64_t open() {
+    return locked([](const Aggregator& from) { return from.open(); });
+  }
+  uint64_t dropped() {
+    return locked([](const Aggregator& from) { return from.dropped(); });
+  }
 
  private:
-  std::mutex lock_;  // a call without the GIL at a time
+  const pid_t pid_ = ::getpid();
+  std::mutex lock_;  // held by what uses the aggregator, with or without the GIL
   std::unique_ptr<Aggregator> aggregator_;
+  std::unique_ptr<AggregationThread> thread_;
 };
 
 }  // namespace
@@ -99,6 +134,10 @@ void register_aggregates(py::module_& module) {
       .def(py::init<uint64_t>(), py::arg("max_bytes"),
            "max_bytes: of records between two calls of read(); more are counted in dropped(). "
            "errors.StateError, errors.ValueError as of Session.start().")
+      .def("begin", &AggregatorObject::begin,
+           "Read on a thread of its own from now on, the more often the faster ranges come. "
+           "errors.UnavailableError if no thread can be started.")
+      .def("pause", &AggregatorObject::pause, "End the thread, and wait for it.")
       .def("read", &AggregatorObject::read, "Read what was recorded since the last call.")
       .def("is_over", &AggregatorObject::is_over, py::arg("window"),
            "Return whether the running minute or hour has ended.")

@@ -338,10 +338,14 @@ def _before_fork() -> None:
     _lock.acquire()
     if _running is not None:
         _running.watch.pause()
+        if _running.recorder.aggregation is not None:
+            _running.recorder.aggregation.pause()
 
 
 def _after_fork_in_parent() -> None:
     if _running is not None:
+        if _running.recorder.aggregation is not None:
+            _running.recorder.aggregation.resume()
         _running.watch.begin()
     _lock.release()
 

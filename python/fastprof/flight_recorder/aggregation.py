@@ -34,7 +34,7 @@ class Aggregation:
     max_bytes: memory of records between two reads. Raises errors.Error if it cannot begin.
     """
 
-    # Between two reads. A window's bounds are exact to so much.
+    # Time between two calls of look(). A window's bounds are exact to so much.
     PERIOD_S = 0.25
 
     def __init__(self, records: str, folder: str | None, max_bytes: int) -> None:
@@ -54,19 +54,28 @@ class Aggregation:
         self.problem = ""  # why files are not written; "": they are
         self._wrote, self._began_s = False, time.monotonic()
         self._aggregator = _core.Aggregator(max_bytes)
+        self._aggregator.begin()
+
+    def pause(self) -> None:
+        """End the native thread that reads, for a fork: Python warns of forks in processes with several threads."""
+        self._aggregator.pause()
+
+    def resume(self) -> None:
+        """Start the thread again."""
+        self._aggregator.begin()
 
     def path(self, window: str) -> str:
         """Return the path of the file with the last complete window ("all": until the last minute)."""
         return f"{self._stem}.{window}{SUFFIX}"
 
     def look(self) -> None:
-        """Read what was recorded; write the files of windows that are over."""
-        self._aggregator.read()
+        """Write the files of windows that are over."""
         if not self._aggregator.is_over(_core.TotalsWindow.MINUTE):
             if not self._wrote and time.monotonic() > self._began_s + _FIRST_FILE_S:
                 with self._lock:  # so that a program that ends within a minute has left one
                     self._write(["all"])
             return
+        self._aggregator.read()
         with self._lock:
             hour = self._aggregator.is_over(_core.TotalsWindow.HOUR)
             self._write(["minute", *(["hour"] if hour else []), "all"])
@@ -96,6 +105,7 @@ class Aggregation:
 
     def close(self) -> None:
         """End it. Files in a folder of their own are brought up to now; others are removed."""
+        self._aggregator.pause()
         with self._lock:
             if self._keeps:
                 self._aggregator.read()

@@ -126,8 +126,8 @@ class FlightRecorder:
         recording.flight_file = self.records
         if self.options.aggregate:
             folder = self.options.aggregate if isinstance(self.options.aggregate, str) else None
-            # Records that wait to be read: of a quarter second, so that a part of the recorder's is enough.
-            max_bytes = max(_MIN_BYTES, self.options.max_bytes // 4)
+            # Records that wait to be read, for milliseconds: a part of the recorder's is enough.
+            max_bytes = max(2 * _MIN_BYTES, self.options.max_bytes // 4)
             try:
                 self.aggregation = Aggregation(self.records, folder, max_bytes)
             except BaseException:

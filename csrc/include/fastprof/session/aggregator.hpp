@@ -103,6 +103,8 @@ class Aggregator {
     for (const uint64_t& count : state_->sessions[index_].dropped) sum += load_relaxed(&count);
     return sum;
   }
+  // The share of max_bytes that was taken when the last read() began.
+  double filled() const noexcept { return filled_; }
   size_t names() const noexcept { return totals_.names(); }
 
  private:
@@ -138,6 +140,8 @@ class Aggregator {
         if ((chunk->pins & bit) != 0)
           runs_.push_back({chunk, chunk_written_end(track, chunk), track->id,
                            chunk->place != ChunkPlace::current, chunk->part_bytes != 0});
+    filled_ = static_cast<double>(state_->sessions[index_].pinned_chunks) /
+              static_cast<double>(state_->sessions[index_].max_chunks);
     // A thread's last records may lie in a chunk that another thread has continued. So ordered,
     // each thread's records are in the order of their begins.
     std::sort(runs_.begin(), runs_.end(),
@@ -295,6 +299,7 @@ class Aggregator {
   std::vector<ClockKnot> knots_;
   uint64_t horizon_ = 0, since_ = 0, unload_epoch_ = 0, lost_ = 0;
   uint32_t mask_ = 0;
+  double filled_ = 0;
   int64_t began_ns_ = 0, minute_began_ns_ = 0, hour_began_ns_ = 0, read_until_ns_ = 0;
 };
 
