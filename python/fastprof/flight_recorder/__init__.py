@@ -235,8 +235,8 @@ def step() -> None:
 def aggregates(window: str = "all") -> Aggregates:
     """Return statistics of all ranges per name, of any number of them in fixed memory; needs start(aggregate=True).
 
-    Counts, sums and extremes are exact; quantiles are within 1 %. A name takes at most 6 kB; names beyond 5,000 share
-    the row "other names". facts["dropped"] counts ranges that were missed.
+    Counts, sums and extremes are exact; quantiles are within 1 %. A name takes at most 6 kB a window; names beyond
+    5,000 share the row "other names". facts["dropped"] counts ranges that were missed.
 
     window: "all": since the start. "minute", "hour": the last complete one (of the Unix clock, to within 0.25 s); the
     running one before there is one.

@@ -38,7 +38,7 @@ class Aggregates:
     count, total_ns, self_ns, min_ns, max_ns: of finished ranges. self_ns: without direct children and suspensions of
     their task; 0 for a range that another thread ends. bins, bin_counts: a histogram of the durations above 0 ns,
     numbered as by DDSketch's logarithmic mapping with 1 %; row i has entries bin_ends[i - 1] to bin_ends[i]. zeros:
-    durations of 0 ns. collapsed: durations in another bin than theirs, because a name has at most 6 kB.
+    durations of 0 ns. collapsed: durations in another bin than theirs, because a window of a name has at most 6 kB.
 
     facts: window ("minute", "hour", "all"), from_unix_ns, to_unix_ns, ranges, open (not finished, in no row),
     dropped (missed), pid, program, rank, files (how many were merged).

@@ -33,7 +33,7 @@ struct TotalsColumns {
   Column<uint64_t> bin_counts;
 };
 
-// Not thread-safe. Durations of a name take at most 6 kB; names beyond kMaxNames share the row
+// Not thread-safe. A window of a name takes at most 6 kB; names beyond kMaxNames share the row
 // "other names".
 class NameTotals {
  public:
@@ -80,7 +80,7 @@ class NameTotals {
         continue;
       }
       // The hour does not contain the running minute yet, nor does the rest contain the hour.
-      Longest sum = row.hour;
+      Sketch sum = row.hour;
       sum.merge(row.minute);
       if (window == TotalsWindow::all) sum.merge(row.all);
       append(made, row, sum);
@@ -89,18 +89,17 @@ class NameTotals {
   }
 
  private:
-  using Minute = DurationSketch<40>;
-  using Longest = DurationSketch<52>;
+  // 1344 bins: of durations that are spread over 11 decades.
+  using Sketch = DurationSketch<168>;
+  static_assert(sizeof(Sketch) + 168 * 32 <= 6000, "a window of a name takes 6 kB");
   struct Row {
     std::string name, category;
-    Minute minute;
-    Longest hour, all;
+    Sketch minute, hour, all;
   };
   struct Cached {
     const Site* site = nullptr;
     uint32_t row = 0;
   };
-  static_assert(sizeof(Row) + (40 + 2 * 52) * 32 <= 6000, "durations of a name take 6 kB");
   static constexpr size_t kCache = 4096;
 
   uint32_t look_up(const Site* site) {
@@ -123,7 +122,6 @@ class NameTotals {
     return row;
   }
 
-  template <class Sketch>
   static void append(TotalsColumns& to, const Row& row, const Sketch& sketch) {
     if (sketch.count == 0) return;
     to.names += row.name;
