@@ -180,6 +180,10 @@ class Gate:
         if self._update:
             out.write_line(f"{counted(len(self._outcomes), 'test')} added to {self._baseline.path}")
             return
+        if not self._outcomes:
+            out.write_line(
+                "no test was measured: mark tests with @pytest.mark.fastprof, or measure all with --fastprof-all"
+            )
         without = sum(each.growth is None for each in self._outcomes)
         if without:
             out.write_line(
