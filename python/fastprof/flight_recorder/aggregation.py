@@ -13,6 +13,7 @@ from typing import Any
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.model.aggregates import SUFFIX, Aggregates
+from fastprof.profiler.handlers import make_folder
 from fastprof.profiler.recovery import program_name
 
 __all__ = ["WINDOWS", "Aggregation"]
@@ -22,7 +23,6 @@ WINDOWS = {
     "hour": _core.TotalsWindow.HOUR,
     "all": _core.TotalsWindow.ALL,
 }
-
 
 _FIRST_FILE_S = 1.0
 
@@ -41,12 +41,7 @@ class Aggregation:
         self._stem = os.path.splitext(records)[0]
         self._keeps = folder is not None
         if folder is not None:
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except OSError as error:
-                raise errors.IoError(
-                    f"cannot make the folder of aggregates {folder}: {error.strerror or error}. Choose another."
-                ) from error
+            make_folder(folder, "aggregates")
             program = re.sub(r"[^\w.-]+", "_", program_name() or "python").strip("-")[:40]
             rank = f"-rank{os.environ['RANK']}" if os.environ.get("RANK", "").isdecimal() else ""
             self._stem = os.path.join(folder, f"{program}{rank}-{os.getpid()}")
