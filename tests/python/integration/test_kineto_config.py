@@ -20,9 +20,11 @@ import fastprof
 from fastprof import errors, flight_recorder, record_function
 from fastprof.cli.kineto_config import read_kineto_config
 
-NOW_MS = int(time.time() * 1000)
+LATER_MS = (
+    4_102_444_800_000  # the year 2100: ahead of now, and in the names of tests of all processes
+)
 BY_TIME = f"""
-PROFILE_START_TIME={NOW_MS + 60000}
+PROFILE_START_TIME={LATER_MS + 60000}
 ACTIVITIES_LOG_FILE=/tmp/libkineto.json   # a comment
 ACTIVITIES_DURATION_MSECS=250
 PROFILE_REPORT_INPUT_SHAPES=true
@@ -44,10 +46,10 @@ def read(tmp_path: Path, text: str) -> Any:
         ("ACTIVITIES_DURATION_SECS=3", {"seconds": 3}),
         ("ACTIVITIES_DURATION_MSECS=20\nACTIVITIES_DURATION_SECS=3", {"seconds": 3}),
         ("PROFILE_START_TIME=0\nACTIVITIES_DURATION_MSECS=20", {"seconds": 0.02}),
-        (BY_TIME, {"seconds": 0.25, "start_unix_s": (NOW_MS + 60000) / 1000}),
+        (BY_TIME, {"seconds": 0.25, "start_unix_s": (LATER_MS + 60000) / 1000}),
         ("PROFILE_START_ITERATION=0\nACTIVITIES_ITERATIONS=2", {"steps": 2}),
         (
-            f"PROFILE_START_TIME={NOW_MS}\nPROFILE_START_ITERATION=100\nACTIVITIES_ITERATIONS=2",
+            f"PROFILE_START_TIME={LATER_MS}\nPROFILE_START_ITERATION=100\nACTIVITIES_ITERATIONS=2",
             {"steps": 2, "start_step": 100},
         ),
         (
