@@ -124,6 +124,7 @@ def test_a_fork_has_its_own(recorder: Path) -> None:
     assert int(found.count[found.names.index("outer")]) == 200
 
 
+@pytest.mark.integrations
 def test_bins_are_those_of_ddsketch() -> None:
     ddsketch = pytest.importorskip("ddsketch", exc_type=ImportError)
     durations = np.random.default_rng(1).lognormal(9, 2, 20000).astype(np.int64)
