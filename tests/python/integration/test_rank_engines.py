@@ -15,7 +15,8 @@ from simulated_jobs import SimulatedJob
 
 import fastprof
 
-pytestmark = pytest.mark.integrations
+# Clusters of worker processes take long to start, the longer the busier the machine: not in each run.
+pytestmark = [pytest.mark.integrations, pytest.mark.nightly]
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 # The first process but the command's that imports pyarrow's reader, for a shard, kills itself.
 KILL = """
