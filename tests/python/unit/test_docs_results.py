@@ -19,7 +19,7 @@ def test_examples_run(
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)  # one writes a file
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "results.md").read_text(), re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)
