@@ -61,27 +61,18 @@ class AggregatorObject {
   }
 
   void read() {
-    const WithoutGil release;
-    const std::lock_guard<std::mutex> hold(lock_);
-    aggregator_->read();
+    locked([](Aggregator& from) { from.read(); });
   }
 
   bool is_over(TotalsWindow window) const { return aggregator_->is_over(window); }
 
   void begin_minute() {
-    const WithoutGil release;
-    const std::lock_guard<std::mutex> hold(lock_);
-    aggregator_->begin_minute();
+    locked([](Aggregator& from) { from.begin_minute(); });
   }
 
   Columns columns(TotalsWindow window) {
-    TotalsColumns found;
+    TotalsColumns found = locked([window](const Aggregator& from) { return from.columns(window); });
     Columns made;
-    {
-      const WithoutGil release;
-      const std::lock_guard<std::mutex> hold(lock_);
-      found = aggregator_->columns(window);
-    }
     made["names"] = py::bytes(found.names);
     made["name_ends"] = array_of(std::move(found.name_ends));
     made["categories"] = py::bytes(found.categories);

@@ -9,6 +9,7 @@ import platform
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.processor import processor_name
 from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["KEPT_RUNS", "Baseline", "machine"]
@@ -19,14 +20,7 @@ KEPT_RUNS = 5
 
 def machine() -> str:
     """Return what times depend on: processor, number of CPUs and interpreter."""
-    name = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            names = (line.partition(":")[2] for line in file if line.startswith("model name"))
-            name = next(names, name)
-    except OSError:
-        pass  # another system
-    return f"{name.strip()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+    return f"{processor_name()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
 
 
 class Baseline:

@@ -77,8 +77,9 @@ class Gate:
         mark = item.get_closest_marker("fastprof")
         if mark is None and not self._all:
             return None
-        rounds = max(int((mark.kwargs if mark else {}).get("rounds", self._rounds)), LEAST_ROUNDS)
-        bound = float((mark.kwargs if mark else {}).get("max_growth", self._max_growth))
+        chosen = {} if mark is None else mark.kwargs
+        rounds = max(int(chosen.get("rounds", self._rounds)), LEAST_ROUNDS)
+        bound = float(chosen.get("max_growth", self._max_growth))
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._measuring = True
         try:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.model.columns import EventKind
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -86,10 +87,7 @@ def _per_row(table: EventTable, cost: Any, part: str) -> Array:
         for call, category in zip(calls, sites.field("category"), strict=True)
     ]
     values = np.array(of_site, np.float64)[table.column("site")]
-    if table.has(
-        "kind"
-    ):  # marks and counters enclose nothing, and are as dear as the begin of a range
-        from fastprof.model.columns import EventKind
-
+    if table.has("kind"):
+        # Marks and counters enclose nothing, and are as dear as the begin of a range.
         values = np.where(table.column("kind") > EventKind.ASYNC_RANGE, 0.0, values)
     return values

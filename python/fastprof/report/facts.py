@@ -8,6 +8,7 @@ import platform
 import sys
 
 from fastprof._version import __version__
+from fastprof.base.processor import processor_name
 
 __all__ = ["machine_facts"]
 
@@ -16,7 +17,7 @@ def machine_facts() -> dict[str, str]:
     """Return label -> text: machine, processor, system, Python, torch if loaded, command, fastprof."""
     facts = {
         "machine": platform.node(),
-        "processor": f"{_processor()}, {os.cpu_count() or 1} CPUs",
+        "processor": f"{processor_name()}, {os.cpu_count() or 1} CPUs",
         "system": platform.platform(terse=True),
         "Python": platform.python_version(),
     }
@@ -26,14 +27,3 @@ def machine_facts() -> dict[str, str]:
     facts["command"] = " ".join(sys.argv)
     facts["fastprof"] = __version__
     return {label: text for label, text in facts.items() if text}
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
