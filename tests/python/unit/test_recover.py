@@ -212,7 +212,7 @@ def use(table: EventTable) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
-    """Truncated files and flipped bits give a table or FormatError, and no other error; damaged records give a table."""
+    """Truncated files and flipped bits give a table or FormatError, and no other error; of damaged records, a table."""
     source = tmp_path / "source"
     killed(
         source,
