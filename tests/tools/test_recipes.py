@@ -34,7 +34,7 @@ EXPORTER = [
     Edit(
         PACKAGE + "exporters/names.py",
         "",
-        "from fastprof.exporters.atomic_file import atomic_text\n"
+        "from fastprof.base.atomic_file import atomic_text\n"
         "def export_names(table, path):\n"
         "    with atomic_text(path) as file:\n"
         "        file.writelines(f'{name}\\n' for name in table.names)\n",

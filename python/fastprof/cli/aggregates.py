@@ -109,7 +109,7 @@ def _refuse(options: argparse.Namespace, names: Sequence[str]) -> None:
 
 
 def _write(path: str, document: dict[str, Any]) -> None:
-    from fastprof.exporters.atomic_file import atomic_text
+    from fastprof.base.atomic_file import atomic_text
 
     with atomic_text(path) as file:
         json.dump(document, file, indent=1, allow_nan=False)

@@ -315,7 +315,7 @@ def _role(change: str) -> str:
 
 
 def _write_json(changes: list[Change], total: Change, options: argparse.Namespace) -> None:
-    from fastprof.exporters.atomic_file import atomic_text
+    from fastprof.base.atomic_file import atomic_text
 
     def row(change: Change) -> dict[str, Any]:
         return {

@@ -161,7 +161,7 @@ def _text(source: Any, options: argparse.Namespace, **more: Any) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    from fastprof.exporters.atomic_file import atomic_text
+    from fastprof.base.atomic_file import atomic_text
 
     with atomic_text(path) as file:
         file.write(text + "\n")

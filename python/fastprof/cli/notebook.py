@@ -194,8 +194,8 @@ def _show_or_warn(profiler: Any, options: argparse.Namespace, label: str, raised
 def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
     from IPython.display import display
 
+    from fastprof.base.atomic_file import atomic_binary
     from fastprof.base.html_table import html_note
-    from fastprof.exporters.atomic_file import atomic_binary
     from fastprof.report.inline import MAX_INLINE_BYTES, inline_report
 
     events = profiler.events()

@@ -253,7 +253,7 @@ class profile:  # noqa: N801 - PyTorch's name
 
     def export_json(self, path: str | os.PathLike[str]) -> None:
         """Write every field of every record: {"version": 1, "lists": [[record, ...], ...]}."""
-        from fastprof.exporters.atomic_file import atomic_text
+        from fastprof.base.atomic_file import atomic_text
 
         with atomic_text(path) as file:
             file.write(self._recorded().json())

@@ -11,8 +11,8 @@ from fastprof.analysis.memory_categories.kinds import CATEGORY_ORDER, Action
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import category_totals
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.device_type import is_device
-from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.category_page import write_page
 
 __all__ = ["export_category_timeline"]

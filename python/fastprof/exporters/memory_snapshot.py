@@ -19,8 +19,8 @@ from fastprof.analysis.memory_categories.kinds import category_name
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_origin import BEFORE, OUTSIDE, Origin, origin_around
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.base.device_type import is_device
-from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.memory_rows import FailedRequest, failed_requests
 from fastprof.model.table import EventTable
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.memory_summary import in_use_at_begin
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.device_type import is_device
-from fastprof.exporters.atomic_file import atomic_text
 from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows, missing_text
 from fastprof.model.table import EventTable

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
-from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.formats.native_file import (
     ALIGNMENT,
     DTYPES,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.exporters.range_stacks import DEEPER, sums_below
 from fastprof.model.name_paths import NamePaths, name_paths
 from fastprof.model.sites import Site

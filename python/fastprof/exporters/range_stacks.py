@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.distinct import distinct
-from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.name_paths import NamePaths, name_paths
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree

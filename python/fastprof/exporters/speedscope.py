@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.distinct import distinct
 from fastprof.base.visible_text import encodable_text
-from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 

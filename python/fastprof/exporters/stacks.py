@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.distinct import distinct
-from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["STACK_METRICS", "collapsed_stacks", "export_stacks"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.visible_text import encodable_text
-from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.parents import new_numbers
 
 __all__ = [

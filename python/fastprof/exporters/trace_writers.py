@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.base.native_numbers import DetailType
-from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.exporters.progress import terminal_progress
 from fastprof.formats.trace_members import WRITER_MEMBERS
 from fastprof.model.columns import NO_PAYLOAD

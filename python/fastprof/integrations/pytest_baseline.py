@@ -9,8 +9,8 @@ import platform
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_text
 from fastprof.base.processor import processor_name
-from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["KEPT_RUNS", "Baseline", "machine"]
 

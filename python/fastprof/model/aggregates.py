@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_binary
 
 __all__ = ["RELATIVE_ACCURACY", "SUFFIX", "Aggregates", "is_aggregate_file"]
 
@@ -169,8 +168,6 @@ class Aggregates:
 
         Raises errors.IoError if it cannot be written; nothing is left of it then.
         """
-        target = os.fspath(path)
-        part = f"{target}.{secrets.token_hex(4)}.part"
         arrays: dict[str, Any] = {
             name: getattr(self, name)
             for name in (*_SUMS, "min_ns", "max_ns", "bin_ends", "bins", "bin_counts")
@@ -183,17 +180,8 @@ class Aggregates:
             arrays[name] = np.frombuffer(b"".join(encoded), np.uint8)
             arrays[end] = np.cumsum([len(text) for text in encoded], dtype=np.uint64)
         facts = json.dumps({"fastprof_aggregates": _FORMAT, **self.facts}).encode()
-        try:
-            with open(part, "xb") as file:
-                np.savez_compressed(file, facts=np.frombuffer(facts, np.uint8), **arrays)
-            os.replace(part, target)
-        except OSError as error:
-            raise errors.IoError(
-                f"cannot write {target}: {error.strerror or error}. Choose another path, or make room."
-            ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
+        with atomic_binary(path, compressed=False) as file:
+            np.savez_compressed(file, facts=np.frombuffer(facts, np.uint8), **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Aggregates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.ranks.job import Job
 from fastprof.ranks.text import job_values
 from fastprof.report.dataset import Dataset

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from fastprof.base import errors
-from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.exporters.tabular import optional_package
 
 __all__ = [

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastprof import _core
+from fastprof.base.atomic_file import atomic_binary
 
 __all__ = ["FOLDER_FACT", "ShardFolder", "activities_of", "process_start"]
 
@@ -135,7 +136,7 @@ class ShardFolder:
                 continue
             done.add(name)
             with contextlib.suppress(OSError):
-                _copy_without_zeroes(path, f"{path}.{os.getpid()}.part")
+                _free_zeroes(path)
 
     def note(self, text: str, pid: int = 0) -> None:
         """Append a line to the note of a process, 0: this one. Does nothing if the file cannot be written."""
@@ -178,22 +179,16 @@ class ShardFolder:
             file.write(text)
 
 
-def _copy_without_zeroes(path: str, copy: str) -> None:
+def _free_zeroes(path: str) -> None:
     """Replace a file atomically by a copy in which pages of zeroes are holes."""
     zeroes = bytes(_PAGE)
-    try:
-        with open(path, "rb") as file, open(copy, "xb") as out:
-            while page := file.read(_PAGE):
-                if page == zeroes[: len(page)]:
-                    out.seek(len(page), os.SEEK_CUR)
-                else:
-                    out.write(page)
-            out.truncate(file.tell())
-        os.replace(copy, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(copy)
-        raise
+    with open(path, "rb") as file, atomic_binary(path, compressed=False) as out:
+        while page := file.read(_PAGE):
+            if page == zeroes[: len(page)]:
+                out.seek(len(page), os.SEEK_CUR)
+            else:
+                out.write(page)
+        out.truncate(file.tell())
 
 
 def _shared_memory() -> str | None:

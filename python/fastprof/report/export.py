@@ -9,7 +9,7 @@ from typing import Any
 
 from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.base import errors
-from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.model.table import EventTable
 from fastprof.report.dataset import Dataset, make_dataset
 from fastprof.report.page_text import page_parts

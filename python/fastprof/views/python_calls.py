@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.atomic_file import atomic_binary
 from fastprof.base.cached_property import cached_property
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
-from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.blocking_calls import awaited
 from fastprof.model.call_origins import is_import
 from fastprof.model.nesting import nest_intervals, sum_by

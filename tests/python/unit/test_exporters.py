@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import fastprof
 from fastprof import errors
-from fastprof.exporters.atomic_file import atomic_text
+from fastprof.base.atomic_file import atomic_text
 from fastprof.exporters.speedscope import speedscope_profile
 from fastprof.exporters.stacks import STACK_METRICS, collapsed_stacks
 from fastprof.model.table import EventTable, Site

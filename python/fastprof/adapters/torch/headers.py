@@ -24,6 +24,7 @@ from typing import Any
 
 from fastprof.adapters.torch.layout import SECTIONS, numbers_in, source_of
 from fastprof.adapters.torch.versions import cxx11_abi
+from fastprof.base.atomic_file import atomic_text
 
 __all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
 
@@ -140,10 +141,8 @@ def _write_cache(cache: Path, contents: dict[str, Any]) -> str:
     """Write atomically; return a note for the user, which says so if the folder is not writable."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=cache.parent, prefix=cache.name)
-        with os.fdopen(handle, "w") as file:
+        with atomic_text(cache) as file:
             json.dump(contents, file)
-        os.replace(name, cache)
     except OSError as error:
         return f"not cached: {error}"
     return f"cached in {cache}"

@@ -18,19 +18,22 @@ __all__ = ["atomic_binary", "atomic_text"]
 
 
 @contextmanager
-def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_binary(
+    path: str | os.PathLike[str], *, compressed: bool | None = None
+) -> Iterator[BinaryIO]:
     """Open a temporary binary file that is renamed to `path` when the block ends without an exception.
 
     The temporary file is in the same folder; on an exception it is removed and an existing `path`
-    stays unchanged. A path ending in .gz is compressed. Symbolic links are followed, so a link points
-    to the new file; a device or pipe is written in place. A replaced file keeps its mode, which the
-    temporary file has from its creation; a new file gets its mode from the umask.
+    stays unchanged. Symbolic links are followed, so a link points to the new file; a device or pipe is
+    written in place. A replaced file keeps its mode, which the temporary file has from its creation; a
+    new file gets its mode from the umask. compressed: by gzip; None: if the path ends in .gz.
 
     Raises errors.IoError, naming the path, for an OSError of opening, writing (a full disk) or
     renaming; the caller's data stay in memory.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
-    compressed = os.fsdecode(path).endswith(".gz")
+    if compressed is None:
+        compressed = os.fsdecode(path).endswith(".gz")
     in_place = target.exists() and not target.is_file()
     temporary = target if in_place else _temporary_name(target)
     opened = False
