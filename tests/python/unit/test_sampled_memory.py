@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python_memory=True, a sample: unbiased sums with true errors, frees and reallocs, threads, growth; exact on request.
 
-Bounds are five standard errors: a right program fails once in 10^6 runs.
+Bounds are six standard errors: a right program fails once in 10^8 runs.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def test_sums_are_unbiased_and_their_errors_are_true() -> None:
 
     exact = sums_of(run, "exact")
     assert exact.allocated >= 2 * sum(size + MORE_BYTES for size in sizes)
-    of_20 = [sums_of(run) for _ in range(20)]
+    runs = [sums_of(run) for _ in range(30)]
     for expected, values, deviations in (
-        (exact.allocated, [s.allocated for s in of_20], [s.allocated_error for s in of_20]),
+        (exact.allocated, [s.allocated for s in runs], [s.allocated_error for s in runs]),
         (
             exact.in_use_at_end,
-            [s.in_use_at_end for s in of_20],
-            [s.in_use_at_end_error for s in of_20],
+            [s.in_use_at_end for s in runs],
+            [s.in_use_at_end_error for s in runs],
         ),
     ):
-        assert abs(sum(values) - 20 * expected) < 5 * float(np.linalg.norm(deviations))
+        assert abs(sum(values) - 30 * expected) < 6 * float(np.linalg.norm(deviations))
         assert 0.35 < np.std(values, ddof=1) / np.mean(deviations) < 2
 
 
@@ -66,10 +66,10 @@ def test_churn_leaves_nothing_and_a_block_that_grows_counts_once() -> None:
         return block
 
     found = sums_of(churn)
-    assert found.allocated == pytest.approx(40e6, abs=5 * found.allocated_error + 5e6)
+    assert found.allocated == pytest.approx(40e6, abs=6 * found.allocated_error + 3e6)
     assert found.in_use_at_end < 500_000
     grown = sums_of(grow)
-    assert grown.in_use_at_end + 5 * grown.in_use_at_end_error >= 10_000_000
+    assert grown.in_use_at_end + 6 * grown.in_use_at_end_error >= 10_000_000
     assert grown.in_use_at_end < 13_000_000  # a bytearray reserves an eighth more
 
 
@@ -77,7 +77,7 @@ def test_threads_sample_for_themselves() -> None:
     def run() -> list[Any]:
         held: list[Any] = []
         threads = [
-            threading.Thread(target=lambda: held.append([bytearray(2000) for _ in range(3000)]))
+            threading.Thread(target=lambda: held.append([bytearray(2000) for _ in range(6000)]))
             for _ in range(4)
         ]
         for thread in threads:
@@ -87,8 +87,8 @@ def test_threads_sample_for_themselves() -> None:
         return held
 
     found = sums_of(run)
-    bound = 5 * found.in_use_at_end_error
-    assert 24_000_000 - bound < found.in_use_at_end < 25_200_000 + bound
+    bound = 6 * found.in_use_at_end_error
+    assert 48_000_000 - bound < found.in_use_at_end < 50_400_000 + bound
 
 
 def test_an_exact_profile_in_a_sampled_one_records_each_block() -> None:
@@ -103,9 +103,10 @@ def test_an_exact_profile_in_a_sampled_one_records_each_block() -> None:
     found = [size for size in of_inner[OF_BYTEARRAY].record_bytes.tolist() if 1000 <= size < 1200]
     assert found == wanted
     by_device = {b.device: b.sums() for b in memory_blocks(outer.event_table)}
-    for device in (OF_BYTEARRAY, SAMPLED):
+    # What stays is less than 10 KB of others' objects; each of them that is in the sample stands for 64 KB.
+    for device, most in ((OF_BYTEARRAY, 50_000), (SAMPLED, 500_000)):
         assert by_device[device].difference_bytes == 0
-        assert by_device[device].in_use_at_end < 150_000
+        assert by_device[device].in_use_at_end < most
     with pytest.raises(errors.ValueError, match="'exact'"):
         fastprof.profile(python_memory="each").start()
 
