@@ -18,6 +18,8 @@ from typing import Any
 
 from gpu_arguments import ARGUMENT_CHECKS, join_group
 from gpu_clients import CLIENT_CHECKS
+from gpu_everyday import EVERYDAY_CHECKS
+from gpu_oracles import ORACLE_CHECKS
 from gpu_traces import BOTH, Result, ours, skip, steps, summary, theirs, trace_of
 from gpu_workloads import Gpu
 from raw_cupti import KINDS, RawClient, nested_calls
@@ -433,7 +435,7 @@ def traces(gpu: Gpu) -> Result:
     return {"faults": [], "facts": facts}
 
 
-EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | ARGUMENT_CHECKS | {
+EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | ARGUMENT_CHECKS | EVERYDAY_CHECKS | ORACLE_CHECKS | {
     check.__name__: check
     for check in (
         stamps, warm_up_steps, capture_between, raw_kinds, raw_chosen_calls, launch_raw,

@@ -43,7 +43,8 @@ class Check(NamedTuple):
 CHECKS = (
     Check("facts", 120, True), Check("kernels", 60, True), Check("torch_profiler", 60, True),
     Check("launch_fastprof", 40, True), Check("launch_torch_profiler", 40, True),
-    Check("launch_raw", 60, True), Check("first_enable", 40, True), Check("warm_up_steps", 60, True),
+    Check("launch_raw", 60, True), Check("launches_together", 60, True), Check("bandwidth", 60, True),
+    Check("many_kernels", 60, True), Check("first_enable", 40, True), Check("warm_up_steps", 60, True),
     Check("stamps"), Check("graphs"), Check("capture_between"), Check("torch_then_ours"),
     Check("ours_then_torch"), Check("ours_around_torch"), Check("torch_around_ours"), Check("raw_kinds"),
     Check("raw_chosen_calls"), Check("driver_calls"),
@@ -52,6 +53,10 @@ CHECKS = (
     Check("device_memory"), Check("eight_threads"), Check("cycles"), Check("memory_kinds"), Check("streams"),
     Check("arguments"), Check("whole_graphs"), Check("recorded_events"), Check("collectives", 90),
     Check("exit_while_recording"), Check("conflict"), Check("delivery"), Check("finalized"), Check("cupy", 90),
+    Check("everyday_outputs", 120), Check("everyday_explained", 150), Check("everyday_compiled", 150),
+    Check("everyday_job", 120), Check("everyday_children", 120), Check("everyday_interrupted", 100),
+    Check("everyday_flight", 100), Check("ops_beside_torch"), Check("memory_beside_torch"), Check("slow_clock"),
+    Check("sampled_beside_kernels"),
 )  # fmt: skip
 MACHINE = (
     ["nvidia-smi"], ["uname", "-a"], ["g++", "--version"], ["nproc"],

@@ -83,8 +83,11 @@ std::string shown_name(const CFunction& function) {
   return "<built-in method " + name + " of " + Py_TYPE(self)->tp_name + " object>";
 }
 
+// fastprof's functions, and PyTorch's that begin and end a range, which the range would overlap.
 bool is_own(const CFunction& function) {
   constexpr char own[] = "fastprof._core";
+  constexpr char of_torch[] = "_record_function_e";  // ..._enter, _enter_new, _exit
+  if (std::strncmp(function.method->ml_name, of_torch, sizeof of_torch - 1) == 0) return true;
   const char* type = function.self == nullptr ? "" : Py_TYPE(function.self)->tp_name;
   return std::strncmp(type, own, sizeof own - 1) == 0 || module_name(function) == own;
 }

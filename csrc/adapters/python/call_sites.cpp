@@ -96,6 +96,17 @@ bool is_library(std::string_view file, PyObject* code) noexcept {
   return inside && !is_named(code, "<module>");
 }
 
+bool ends_with(std::string_view text, std::string_view end) noexcept {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// Returns whether the code begins or ends a range of PyTorch: such calls would overlap the range,
+// because it begins inside of the one and ends inside of the other.
+bool is_range_of_torch(std::string_view file, PyObject* code) noexcept {
+  return ends_with(file, "torch/autograd/profiler.py") &&
+         (is_named(code, "__enter__") || is_named(code, "__exit__"));
+}
+
 constexpr std::string_view kImportlib = "<frozen importlib._bootstrap";
 
 // The kind of a function other than fastprof's.
@@ -103,7 +114,11 @@ CodeKind kind_of(std::string_view file, PyObject* code) noexcept {
   const bool of_import = begins_with(file, kImportlib);
   if (of_import && is_named(code, "_find_and_load")) return CodeKind::import;
   if (code == g_module_call) return CodeKind::module_call;
-  if (!filter().sum_frequent) return is_library(file, code) ? CodeKind::library : CodeKind::plain;
+  if (!filter().sum_frequent) {
+    // torch.ops, through which PyTorch begins its ranges, is hidden where that happens.
+    const bool library = is_library(file, code) || ends_with(file, "torch/_ops.py");
+    return library ? CodeKind::library : CodeKind::plain;
+  }
   if (of_import) return CodeKind::import_machinery;
   if (!is_in_packages(file) && !is_in(file, folders().library) && !begins_with(file, "<frozen "))
     return CodeKind::counted;
@@ -264,7 +279,7 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
     return info;  // retried at the next call
   }
   info->generation = g_call_generation;
-  if (is_in(file, folders().own)) {
+  if (is_in(file, folders().own) || is_range_of_torch(file, code)) {
     info->kind = CodeKind::own;
     return info;
   }

@@ -57,7 +57,7 @@ extern const Site import_inner_site;
 
 enum class CodeKind : uint8_t {
   plain,
-  own,          // fastprof's: not recorded, nor are the C functions that it calls
+  own,          // fastprof's, PyTorch's of ranges: not recorded, nor are C functions that it calls
   module_call,  // torch.nn.Module.__call__: named after the module that is called
   library,      // the standard library's: not recorded if fastprof's own code calls it
   import,       // importlib's function that imports a module: named "import MODULE"
