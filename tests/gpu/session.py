@@ -255,7 +255,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--limit", type=float, default=420, help="seconds for all (default: %(default)s)"
     )
-    parser.add_argument("--only", nargs="*", help="names of checks")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="only these checks")
     parser.add_argument(
         "--side-by-side",
         type=int,
@@ -263,6 +263,8 @@ def main(arguments: list[str]) -> int:
         help="checks at a time, of those that measure no times",
     )
     options = parser.parse_args(arguments)
+    if unknown := {*(options.only or ())} - {check.name for check in CHECKS}:
+        parser.error(f"there is no check {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="fastprof-gpu-", ignore_cleanup_errors=True) as folder:
         session = Session(options.out.resolve(), options.limit, Path(folder))
         if problem := session.find_fastprof(options.site):
@@ -289,7 +291,7 @@ def main(arguments: list[str]) -> int:
     )
     path = session.save(f"gpu-{device.strip('-')}.json")
     (session.out / "gpu.json").unlink()
-    for name, value in document["launch"].items():
+    for name, value in document.get("launch", {}).items():
         print(f"  {name:28} {value:10.2f}")
     print(f"{document['faults']} faults; written to {os.path.relpath(path)}")
     return 1 if document["faults"] else 0
