@@ -19,6 +19,7 @@ from fastprof.flight_recorder.aggregation import Aggregation
 from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
 from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder.step_times import StepTimes
+from fastprof.flight_recorder.step_work import StepWork
 from fastprof.profiler import profile, recording
 from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
@@ -96,6 +97,7 @@ class FlightRecorder:
         self.started_unix_s = time.time()
         self.dumps = Dumps(options.dump_folder, options.max_dump_bytes, options.min_dump_interval_s)
         self.steps = StepTimes()
+        self.step_work = StepWork()
         self.steps_by = ""  # who announces them: "program" or "optimizer"
         self.last_step_s = time.monotonic()
         self._lock = threading.RLock()
@@ -245,10 +247,16 @@ class FlightRecorder:
             self.last_step_s = now_s
             if self._step_range is not None:
                 self._step_range.__exit__(None, None, None)
+                self._step_range = None
             median_s = self.steps.median_s()
             if not first:  # else it began when the recorder did, or with the other's last step
                 self.steps.add(duration_s)
             number = self.steps.count
+            due = self.step_work.take_due(number)
+            if due:
+                for work in due:
+                    work(number)
+                self.last_step_s = time.monotonic()  # the next step is not slow because of it
             self._step_range = record_function(f"ProfilerStep#{(number + 1) % _STEP_NAMES}")
             self._step_range.__enter__()
             if first:

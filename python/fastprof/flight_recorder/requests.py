@@ -165,20 +165,22 @@ class Requests:
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
         first = self._wait_for_start(request, limit_s)
+        if steps is not None:
+            return _saved(self._profile_of_steps(options, first, int(steps), limit_s), path)
         running = self._begin(options, until_stop=False)
         try:
-            if steps is None:
-                time.sleep(min(float(seconds or 0), _MAX_SECONDS))
-            else:
-                self._next_step(first, int(steps), limit_s)
+            time.sleep(min(float(seconds or 0), _MAX_SECONDS))
         finally:
-            with self._lock:
-                running.stop()
-                self._profile = None
+            self._end(running)
         return _saved(running, path)
 
+    def _end(self, running: profile) -> None:
+        with self._lock:
+            running.stop()
+            self._profile = None
+
     def _wait_for_start(self, request: dict[str, Any], limit_s: float) -> int:
-        """Wait until a profile is to begin; return the number of the last step (0: not by steps)."""
+        """Wait until a profile of seconds is to begin; return the number of the step after which one of steps is."""
         start_s = request.get("start_unix_s", 0)
         numbers = [request.get(name, 0) for name in ("start_step", "step_multiple")]
         if type(start_s) not in (int, float) or any(
@@ -195,29 +197,21 @@ class Requests:
             time.sleep(max(0.0, start_s - time.time()))
             return 0
         recorder: FlightRecorder | None = self._recorder()
-        now = 0 if recorder is None else recorder.steps.count
-        target = max(now + 1, numbers[0])
-        if numbers[1]:
-            target = -(-target // numbers[1]) * numbers[1]
-        return self._next_step(now, target - now, limit_s)
+        target: int = max(1 + (0 if recorder is None else recorder.steps.count), numbers[0])
+        return -(-target // numbers[1]) * numbers[1] if numbers[1] else target
 
-    def _next_step(self, after: int, count: int, limit_s: float) -> int:
-        """Wait for `count` more ends of steps than `after` (0: than now); return the number reached."""
+    def _profile_of_steps(
+        self, options: dict[str, Any], first: int, count: int, limit_s: float
+    ) -> profile:
+        """Return a profile of the `count` steps after step `first`, whole: the program's thread starts and stops it."""
         recorder: FlightRecorder | None = self._recorder()
         if recorder is None:
             raise errors.StateError(
                 "this process has no flight recorder, so its steps are not known: give --seconds"
             )
-        target = (after or recorder.steps.count) + count
-        end_s = time.monotonic() + limit_s
-        while recorder.steps.count < target:
-            if time.monotonic() > end_s:
-                raise errors.StateError(
-                    f"no {count} steps in {limit_s:g} s. Call fastprof.flight_recorder.step() at the end of"
-                    " each step (torch's optimizers are counted without), or give --seconds."
-                )
-            time.sleep(0.001)
-        return recorder.steps.count
+        return recorder.step_work.span(
+            first, count, lambda: self._begin(options, until_stop=False), self._end, limit_s
+        )
 
 
 def _profile_options(request: dict[str, Any]) -> dict[str, Any]:
