@@ -213,7 +213,7 @@ def test_only_the_cells_own_work_unless_asked(shell: Any) -> None:
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
-    shell.user_ns["wait"] = lambda: (ready.clear(), ready.wait(30))
+    shell.user_ns["wait"] = lambda: (ready.clear(), ready.wait(60))
     try:
         for option, seen in (("", False), ("--all-threads", True)):
             run(shell, f"%%fastprof {option} --as prof\nwait()\nwait()")

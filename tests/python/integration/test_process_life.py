@@ -125,7 +125,7 @@ def test_child_of_a_fork_may_profile_and_exit() -> None:
         with fastprof.profile() as p:
             process = context.Process(target=work, args=(queue,))
             process.start()
-            print(queue.get(timeout=30))
+            print(queue.get(timeout=100))
             process.join()
             print("exit", process.exitcode)
         """
@@ -151,7 +151,7 @@ def test_fork_while_other_threads_read_results() -> None:
         hung = 0
         for _ in range(60):
             if (pid := os.fork()) == 0:
-                signal.alarm(30)
+                signal.alarm(100)
                 read()
                 os._exit(0)
             hung += os.waitpid(pid, 0)[1] != 0

@@ -30,6 +30,7 @@ def test_ranges_have_the_time_of_torchs_current_stream(
 torch_hip = ctypes.CDLL({str(streams)!r})
 torch_hip.fake_set_current_stream(0, ctypes.c_int64(0x10))
 with profile(activities=both) as prof:
+    work(500, 0x10)  # the program, however slow the machine is, is ahead of the device
     with record_function("outer"):
         work(4, 0x10)
         with record_function("inner"):
@@ -42,7 +43,7 @@ print(json.dumps([
     str(prof.missing), ProfilerActivity.CUDA in fastprof.supported_activities(),
 ]))
 """, tmp_path, FASTPROF_HIP_LIBRARY=hip, FASTPROF_ROCPROFILER_LIBRARY="")  # fmt: skip
-    assert seen[0] == pytest.approx(4, abs=0.5) and seen[1] == pytest.approx(8, abs=0.5)
+    assert seen[:2] == pytest.approx([4, 8], abs=0.01)
     assert seen[2] == [["hipEventRecord", "outer"], ["hipEventRecord", "inner"]]
     assert "Ranges are timed by HIP events instead" in seen[3] and seen[4]
 
@@ -51,6 +52,7 @@ def test_failures_name_hips_functions(hip: Path, tmp_path: Path) -> None:
     seen = run("""
 from fastprof import profiler_legacy
 with profiler_legacy.profile(use_cuda=True) as legacy:
+    work(500)
     with record_function("range"):
         work(6)
 def failing(fault):
@@ -64,6 +66,6 @@ print(json.dumps([
     failing("hipEventElapsedTime=700"), failing("hipGetDeviceCount=100"),
 ]))
 """, tmp_path, FASTPROF_HIP_LIBRARY=hip, FASTPROF_ROCPROFILER_LIBRARY="")  # fmt: skip
-    assert seen[0] == [pytest.approx(6, abs=0.5)]
+    assert seen[0] == pytest.approx([6], abs=0.01)
     assert "hipEventElapsedTime failed" in seen[1]
     assert "HIP's runtime finds no device: hipGetDeviceCount failed" in seen[2]

@@ -317,7 +317,7 @@ thread.start()
 held.wait()
 child = os.fork()
 if child == 0:
-    os._exit(0 if devices._lock.acquire(timeout=5) else 1)
+    os._exit(0 if devices._lock.acquire(timeout=60) else 1)
 done.set()
 thread.join()
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -46,7 +46,7 @@ def other() -> Iterator[Callable[[Callable[[], Any]], None]]:
 
     def run(call: Callable[[], Any]) -> None:
         calls.put(call)
-        answers.get(timeout=30)
+        answers.get(timeout=60)
 
     yield run
     calls.put(None)
@@ -76,14 +76,14 @@ def test_a_thread_that_goes_on_after_the_profile() -> None:
     def target() -> None:
         work("before")
         started.set()
-        go_on.wait(30)
+        go_on.wait(60)
         work("after")
 
     started = threading.Event()
     with fastprof.profile(all_threads=False) as profile:
         thread = threading.Thread(target=target)
         thread.start()
-        started.wait(30)
+        started.wait(60)
     assert "run" not in thread.__dict__
     go_on.set()
     thread.join()
@@ -147,9 +147,9 @@ def test_two_profiles_of_two_threads() -> None:
     def run(name: str) -> None:
         with fastprof.profile(all_threads=False) as profile:
             profiles[name] = profile
-            both.wait(30)
+            both.wait(60)
             joined(threading.Thread(target=work, args=(name,)))
-            both.wait(30)
+            both.wait(60)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in "ab"]
     for thread in threads:

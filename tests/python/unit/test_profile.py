@@ -152,7 +152,7 @@ def test_all_threads_or_only_the_own_and_what_is_propagated() -> None:
         ended.acquire()
         for target, name in ((work, "elsewhere"), (fastprof.propagate(work), "handed over")):
             _thread.start_new_thread(target, (name,))  # not followed by itself
-            assert ended.acquire(timeout=30)
+            assert ended.acquire(timeout=60)
     assert names(everything) == ["here", "elsewhere", "handed over"]
     assert names(own) == ["here", "handed over"]
 
