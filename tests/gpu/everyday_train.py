@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training script as people write them, for the checks of gpu_everyday.py: everyday_train.py WAY STEPS.
 
-plain: large products, and nothing waits. item: the loss is read in each step. tiny: hundreds of small kernels. loader:
-each batch takes 20 ms to load. compiled: torch.compile with CUDA graphs. job: DDP under torchrun. child: half of the
-work in a spawned process. Without a GPU it runs on the CPU, so that it can be tried anywhere.
+plain: large products, and nothing waits. item: the same, and the loss is read in each step. tiny: hundreds of small
+kernels. loader: each batch takes 20 ms to load. compiled: torch.compile with CUDA graphs. job: DDP under torchrun.
+child: half of the work in a spawned process. Without a GPU it runs on the CPU, so that it can be tried anywhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def batches(way: str, steps: int) -> Iterator[Any]:
             SlowData(steps), batch_size=None, num_workers=1, pin_memory=pin
         )
         return
-    size = 8192 if way == "plain" and DEVICE == "cuda" else 256
+    size = 8192 if way in ("plain", "item") and DEVICE == "cuda" else 256
     batch = torch.rand(size, 1024, device=DEVICE)
     for _ in range(steps):
         yield batch

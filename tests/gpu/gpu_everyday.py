@@ -100,7 +100,7 @@ def everyday_explained(gpu: Gpu) -> Result:
         ("item", "300", "the host had waited for the device"),
         ("tiny", "50", "the host launched too late"),
         ("loader", "40", "the host waited for the data loader"),
-        ("plain", "100", ""),
+        ("plain", "300", ""),
     ):
         _fastprof("run", "--no-table", "-o", f"{way}.fastprof", _TRAIN, way, steps)
         text = _fastprof("explain", "--step", "train step", f"{way}.fastprof")
@@ -109,8 +109,8 @@ def everyday_explained(gpu: Gpu) -> Result:
         first = idle.partition(": ")[2].partition(",")[0]
         if reason and not first.endswith(reason):
             faults.append(f"{way}: {idle!r}")
-        if not reason and idle and float(idle.split("idle ")[1].split(" %")[0]) > 20:
-            faults.append(f"the device is never idle, and explain says: {idle!r}")
+        if not reason and idle and float(idle.split("idle ")[1].split(" %")[0]) > 30:
+            faults.append(f"the device is idle in the first step only, and explain says: {idle!r}")
     return {"faults": faults, "facts": facts}
 
 
@@ -201,7 +201,7 @@ def _stopped_in_the_middle(options: list[str], act: Callable[[int], None]) -> in
     """Run the training under fastprof without an end, act on its process after a second; return its status."""
     process = subprocess.Popen(
         [sys.executable, "-m", "fastprof", "run", *options, _TRAIN, "item", "1000000"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert process.stdout is not None

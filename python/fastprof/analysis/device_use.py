@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How steps use the devices: how long each was idle and why, and which kernels took its time. On columns; any thread.
 
-A device is idle between two works while no other work of it runs. The reason is found at the begin of such a gap: work
-that was launched before the gap waited on the device; otherwise the host launched too late, because it was in a call
-that waits for the device, because it waited for a data loader, or because launching takes longer than the work.
+A device is idle between two works while no other work of it runs. If work that was launched before such a gap waited
+on the device, that is the reason. Otherwise the host launched too late. Had it not waited since its last launch, for
+the device or a data loader, it would have launched so much earlier: so much of the gap is due to the wait, and the
+rest to what the host did.
 """
 
 from __future__ import annotations
@@ -91,10 +92,10 @@ class DeviceUse(NamedTuple):
         ]
         lines = [text + (": " + ", ".join(parts) if parts else "")]
         for name, ns, count in self.kernels[:_SHOWN_KERNELS]:
-            shown = (
+            what = (
                 f"{shortened(name, _NAME)}  ({counted(count, 'kernel')}{self._occupancy_of(name)})"
             )
-            lines.append(f"{_percent(ns, self.busy_ns):>7} {_time(ns):>10}  {shown}")
+            lines.append(f"{_percent(ns, self.busy_ns):>7} {_time(ns):>10}  {what}")
         if self.occupancy is not None:
             lines.append(
                 f"kernels held {self.occupancy.percent:.0f} % of the device's threads (occupancy, weighted by time)"
@@ -109,7 +110,8 @@ class DeviceUse(NamedTuple):
                 f"{_time(self.runs.gap_ns)} ({_percent(self.runs.gap_ns, self.span_ns)}) between them: "
                 "torch.compile or a CUDA graph can join them"
             )
-        for copy in self.copies[:_SHOWN_COPIES]:
+        shown = [copy for copy in self.copies if copy.ns > 0.01 * self.busy_ns]
+        for copy in shown[:_SHOWN_COPIES]:
             rate = copy.size_bytes / max(copy.ns, 1)
             lines.append(
                 f"{copy.name}: {copy.size_bytes / 1e6:.1f} MB in {_time(copy.ns)}, {rate:.1f} GB/s"
@@ -166,8 +168,7 @@ def _use_of(table: EventTable, device: int, work: Array) -> DeviceUse | None:
         return None
     gap_begin, gap_end = ends[:-1], starts[1:]
     length = gap_end - gap_begin
-    reason = _reasons(table, gap_begin, gap_end)
-    by_reason = np.bincount(reason, length, minlength=len(_REASONS)).astype(np.int64)
+    by_reason = _by_reason(table, gap_begin, gap_end)
     order = np.argsort(-by_reason, kind="stable")
     longest = np.argsort(-length, kind="stable")[:5]
     in_order = work[np.argsort(table.start_ns[work], kind="stable")]
@@ -208,24 +209,39 @@ def _by_name(table: EventTable, kernels: Array, duration: Array) -> list[tuple[s
     return sorted(((n, ns, c) for n, (ns, c) in found.items()), key=lambda each: -each[1])
 
 
-def _reasons(table: EventTable, begin: Array, end: Array) -> Array:
-    """Return the reason of each gap, as an index into _REASONS."""
-    queued = device_queue(table).depth_at(begin) > 0
-    loading = _covering(table, begin, end, lambda name: name.startswith(_LOADER))
-    waiting = _covering(table, begin, end, lambda name: name.startswith(_SYNCHRONIZING))
-    found: Array = np.where(waiting, _SYNC, _LAUNCH)
-    found = np.where(loading, _LOAD, found)
-    return np.where(queued, _QUEUED, found)
+def _by_reason(table: EventTable, begin: Array, end: Array) -> Array:
+    """Return the time of all gaps by reason, an index into _REASONS; int64 ns."""
+    queue = device_queue(table)
+    length = end - begin
+    queued = queue.depth_at(begin) > 0
+    # The host's time that ended a gap: from the last launch before it to the first one in it.
+    at = np.searchsorted(queue.queued, begin, side="right")
+    launches = np.concatenate([[begin.min(initial=0)], queue.queued, [np.iinfo(np.int64).max]])
+    last, next_ = np.minimum(launches[at], begin), np.minimum(launches[at + 1], end)
+    left = np.where(queued, 0, length)
+    found = np.zeros(len(_REASONS), np.int64)
+    for reason, beginnings in ((_LOAD, (_LOADER,)), (_SYNC, _SYNCHRONIZING)):
+        waits = _rows_named(table, beginnings)
+        part = np.minimum(left, _covered(waits, next_) - _covered(waits, last))
+        found[reason] = part.sum()
+        left -= part
+    found[_LAUNCH] = left.sum()
+    found[_QUEUED] = length[queued].sum()
+    return found
 
 
-def _covering(table: EventTable, begin: Array, end: Array, wanted: Any) -> Array:
-    """Return a mask of the gaps in which, or at whose begin, a row with such a name was running."""
-    of_site = np.array([wanted(name) for name in table.sites.names], np.bool_)
+def _rows_named(table: EventTable, beginnings: tuple[str, ...]) -> tuple[Array, Array]:
+    """Return the times, as begins and ends of disjoint intervals, in which rows with such names run."""
+    of_site = np.array([name.startswith(beginnings) for name in table.sites.names], np.bool_)
     rows = np.flatnonzero(of_site[table.column("site")])
-    if not len(rows):
-        return np.zeros(len(begin), np.bool_)
-    starts, ends = union_of(table.start_ns[rows], table.end_ns[rows])
-    at = np.searchsorted(ends, begin, side="right")  # the first that ends after the begin
-    inside = at < len(starts)
-    found: Array = inside & (starts[np.minimum(at, len(starts) - 1)] < end)
+    return union_of(table.start_ns[rows], table.end_ns[rows])
+
+
+def _covered(intervals: tuple[Array, Array], time: Array) -> Array:
+    """Return how much of the time before each of `time` disjoint intervals cover, int64 ns."""
+    starts, ends = intervals
+    total = np.concatenate([[0], np.cumsum(ends - starts)])
+    at = np.searchsorted(starts, time, side="right")
+    beyond = np.maximum(ends[at - 1] - time, 0) if len(ends) else np.zeros(len(time), np.int64)
+    found: Array = total[at] - np.where(at > 0, beyond, 0)
     return found

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.importers.chrome_args import DEVICE_CATEGORIES
 from fastprof.importers.distinct import distinct_values
 from fastprof.importers.table_builder import TableBuilder
 from fastprof.model.sites import Site
@@ -22,6 +23,8 @@ from fastprof.model.table import EventKind
 
 __all__ = ["FlowLinks", "FlowStep"]
 
+_CALLS = ("cuda_runtime", "cuda_driver")  # categories of calls that launch work
+_OF_DEVICE = "ac2g"  # Kineto's name and category of arrows from a call to what it launched
 _FIRST_NAMED_ID = 1 << 63  # first number for flows whose id is not a plain number
 _LINK_BYTES = 60
 _NAME_BYTES = 400
@@ -110,6 +113,8 @@ class FlowLinks:
     def _row(
         self, kind: EventKind, time_ns: int, flow: int, name: str, category: str, track: int
     ) -> None:
+        if category in DEVICE_CATEGORIES or category in _CALLS:
+            name = category = _OF_DEVICE  # else the arrow's ends would count as work of the device
         rows = self._rows
         site = rows.site_of(Site(name, category, kind=int(kind)))
         rows.add(int(kind), time_ns, time_ns, site, track, payload=rows.add_words(flow))

@@ -353,11 +353,13 @@ def _device_name(device: Any) -> str:
     return "privateuse1" if kind == "privateuseone" else kind
 
 
-def _warn_once(missing: Mapping[str, str]) -> None:
+def _warn_once(missing: Mapping[str, str], begun: bool = False) -> None:
     for name, reason in missing.items():
         if name in ProfilerActivity.__members__:  # warn each time, as PyTorch does
-            text = f"{name} is not available, disabling {name} profiling: {reason}"
-            _warn(text)
+            what = "not all of its work is in this profile"
+            if not begun:
+                what = f"is not available, disabling {name} profiling"  # PyTorch's words
+            _warn(f"{name}{':' if begun else ''} {what}: {reason}")
         elif name not in _warned:
             _warned.add(name)
             _warn(f"profile: {reason}")
@@ -386,4 +388,4 @@ def report_missing(options: Options, name: str, reason: str) -> None:
     """Add an entry to `missing` once recording starts; warn the first time that `name` is missing."""
     options.missing[name] = reason
     if not options.quiet:
-        _warn_once({name: reason})
+        _warn_once({name: reason}, begun=True)

@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastprof.model.table import EventTable
 
 __all__ = ["step_rows"]
 
+_OPTIMIZER = "Optimizer.step#"
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
 
 
 def step_rows(table: EventTable) -> tuple[list[tuple[int, int, int]], str]:
     """Return (number, start_ns, end_ns) of each step by start, and where they come from.
 
-    Steps are rows "ProfilerStep#N" of the host, which profile.step() records; without any, the recording is step 0.
+    Steps are rows "ProfilerStep#N" of the host, which profile.step() records. Without any, a step reaches from one end
+    of a step of torch's optimizer to the next (of the kind of optimizer that ends one first); what is before the first
+    is in none. Without these, too, the recording is step 0.
     """
     numbers = {
         code: int(match[1])
@@ -36,4 +41,18 @@ def step_rows(table: EventTable) -> tuple[list[tuple[int, int, int]], str]:
             return list(found.values()), "ProfilerStep"
     if not len(table):
         return [], "nothing"
+    ends = _optimizer_ends(table, by_site)
+    if len(ends) > 1:
+        return [(n, s, e) for n, (s, e) in enumerate(pairwise(ends))], "the optimizer's steps"
     return [(0, int(table.start_ns.min()), int(table.end_ns.max()))], "the whole recording"
+
+
+def _optimizer_ends(table: EventTable, by_site: NDArray[np.bool_]) -> list[int]:
+    """Return where the steps of one kind of torch's optimizers end, by time."""
+    names = [code for code, name in enumerate(table.names) if name.startswith(_OPTIMIZER)]
+    rows = np.flatnonzero(np.isin(table.name_id, names) & by_site[table.column("site")])
+    if not len(rows):
+        return []
+    first = table.name_id[rows[np.argmin(table.end_ns[rows])]]
+    ends: list[int] = np.sort(table.end_ns[rows[table.name_id[rows] == first]]).tolist()
+    return ends

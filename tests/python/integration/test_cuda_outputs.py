@@ -70,6 +70,8 @@ print("0")
     assert labels[0] == "GPU 0" and labels[of_range["pid"]] == "CPU"
     read = [fastprof.load(tmp_path / name) for name in ("t.json", "t.pftrace")]
     for table in read:
+        categories = table.sites.field("category")
+        assert [categories[site] for site in table.column("site")].count("kernel") == 1
         links = table.kernels
         assert links is not None
         assert {table.name(row) for row in links.row.tolist()} == {"range"}

@@ -45,6 +45,18 @@ def table_of(
     )
 
 
+def test_steps_of_optimizers_are_steps_where_the_program_names_none(tmp_path: Path) -> None:
+    """From the end of one to the end of the next; those of another optimizer do not count."""
+    ours, other = ((f"Optimizer.step#{kind}.step", "user_annotation") for kind in ("SGD", "Adam"))
+    rows = [(OP, 0, 10), *((ours, at, at + 5) for at in (100, 200, 320)), (other, 107, 109)]
+    rows += [(GEMM, 110, 150), (GEMM, 210, 300)]
+    job = job_of(tmp_path, [table_of(rows)])
+    assert job.parts("duration_ns").tolist() == [[100, 120]]
+    assert job.parts("compute_ns").tolist() == [[40, 90]]
+    job = job_of(tmp_path / "one", [table_of(rows[:2])])  # one end makes no step
+    assert job.parts("duration_ns").tolist() == [[105]]
+
+
 def call(group: str, sequence: int, kind: str = "allreduce") -> dict[str, Any]:
     return {
         "Collective name": kind, "Process Group Name": group, "Seq": sequence,

@@ -69,9 +69,29 @@ def test_the_host_had_waited_for_the_device() -> None:
     rows += [
         ("cudaStreamSynchronize", "cuda_runtime", 60 + n * 100, 95 + n * 100, 0) for n in range(10)
     ]
-    assert idle_of(rows)[1] == [
-        "device 0 was idle 540.000us (57.4 %) because the host had waited for the device"
+    # Without the waits of 35 us, each of the nine launches would have come so much earlier.
+    text, idle = idle_of(rows)
+    assert idle == [
+        "device 0 was idle 315.000us (33.5 %) because the host had waited for the device"
     ]
+    assert text.endswith("had waited for the device, 23.9 % the host launched too late")
+
+
+def test_a_short_wait_before_long_work_of_the_host_is_not_the_reason() -> None:
+    rows = launched(2, 5000, 40)
+    rows.append(("cudaDeviceSynchronize", "cuda_runtime", 80, 95, 0))
+    text, _ = idle_of(rows)
+    assert text.endswith(": 98.1 % the host launched too late")
+
+
+def test_a_wait_explains_the_gap_after_it_only() -> None:
+    """A wait for one kernel delays the next launch: the one gap is due to it, and not longer than the gap."""
+    rows = launched(4, 100, 90, lead=5)
+    rows.append(("cudaStreamSynchronize", "cuda_runtime", 50, 141, 0))
+    text, _ = idle_of(rows)
+    assert text.endswith(
+        ": 5.1 % the host launched too late, 2.6 % the host had waited for the device"
+    )
 
 
 def test_the_host_waited_for_the_loader() -> None:
@@ -80,7 +100,7 @@ def test_the_host_waited_for_the_loader() -> None:
     rows += [(name, "user_annotation", 92 + n * 100, 130 + n * 100, 0) for n in range(9)]
     found = explain(table_of(rows))
     assert [c.text for c in found.idle_devices] == [
-        "device 0 was idle 540.000us (57.4 %) because the host waited for the data loader"
+        "device 0 was idle 342.000us (36.4 %) because the host waited for the data loader"
     ]
 
 
