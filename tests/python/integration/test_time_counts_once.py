@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,8 @@ def test_explain_says_what_blocked_an_event_loop(tmp_path: Path) -> None:
     text, _ = explain(prof).findings()[0]
     line = handle.__code__.co_firstlineno + 2
     assert f"{Path(__file__).name}:{line} in handle() by sleep, 5 times" in text
-    assert text.startswith("the event loop was blocked 2")
+    blocked = re.match(r"the event loop was blocked ([\d.]+)ms at ", text)
+    assert blocked and float(blocked[1]) >= 20  # longer on a busy machine
 
 
 GET = "<built-in method get of _queue.SimpleQueue object>"

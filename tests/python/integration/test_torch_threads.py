@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pytest
 from known_torch import CPU, CXX11_ABI, torch
 from processes import run_python
 from unfollowed import run_unfollowed
+from waiting_threads import until_other_threads_sleep
 
 import fastprof
 
@@ -123,7 +123,7 @@ def theirs(work: Callable[[], None]) -> Any:
         work()
         # The thread that waits for a fork continues before the forked function has ended, and torch.profiler
         # has no event for a function that ends after its stop.
-        time.sleep(0.05)
+        until_other_threads_sleep()
     return p
 
 
