@@ -22,7 +22,7 @@ _CATEGORY_TEXTS = {
     "cuda_runtime": "calls of the CUDA runtime",
     "cuda_driver": "calls of the CUDA driver",
     "cuda_sync": "synchronization",
-    "overhead": "overhead of the profiler",
+    "overhead": "overhead of CUDA and its profiling",
     "task_lifetime": "tasks",
 }
 _WAITS = "waits"

@@ -28,6 +28,7 @@ POLL_REMEDY = (
     " --follow records"
 )
 _RANGE, _CALL, _OP, _RUNTIME, _AWAIT = "range", "call", "op", "runtime", "await"
+_OVERHEAD = "overhead"
 _FORM_OF = {
     "user_annotation": _RANGE,
     "gpu_user_annotation": _RANGE,
@@ -36,6 +37,7 @@ _FORM_OF = {
     "cuda_runtime": _RUNTIME,
     "cuda_driver": _RUNTIME,
     "cuda_sync": _RUNTIME,
+    "overhead": _OVERHEAD,
     "task_await": _AWAIT,
     "task_lifetime": "task",
 }
@@ -80,6 +82,13 @@ KINDS = (
             _CALL: re.compile(r"^<built-in method _cuda_synchronize"),
         },
         "Avoid the synchronization in the loop: read values every few steps only",
+    ),
+    WaitKind(
+        "waiting for room in the device's queue",
+        {
+            _OVERHEAD: re.compile(r"^Command Buffer Full$")
+        },  # CUPTI's word for a queue of 1,024 launches
+        "The host is ahead of the device, which is the limit: make its work shorter",
     ),
     WaitKind(
         ANOTHER_THREAD,

@@ -74,6 +74,7 @@ def waits_of(rows: list[Row]) -> list[str]:
         ("acquire the lock", "user_annotation", "waiting for another thread"),
         ("acquire the lock", "cpu_op", None),
         ("cudaStreamSynchronize", "cuda_runtime", "waiting for the device"),
+        ("Command Buffer Full", "overhead", "waiting for room in the device's queue"),
         ("cudaLaunchKernel", "cuda_runtime", None),
         ("aten::item", "cpu_op", None),
         ("<built-in function sleep>", "python_function", "sleeping"),
