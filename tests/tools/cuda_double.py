@@ -8,11 +8,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from processes import python
 
 __all__ = [
     "ROOT",
@@ -41,6 +42,7 @@ _PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "EVENT", "GRAPH"
 # Beginning of every program: loads the double, with functions that replace CUDA's runtime.
 _HEAD = """
 import ctypes, json, os, sys, threading
+from processes import python
 import fastprof
 from fastprof import ProfilerActivity, profile, record_function
 gpu = ctypes.CDLL(os.environ["FASTPROF_CUPTI_LIBRARY"])
@@ -174,10 +176,7 @@ def build_double(
 
 def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:
     """Return what the program prints last, as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HEAD + program],
-        env={**os.environ, "FASTPROF_CUPTI_LIBRARY": str(double), **environment},
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    done = python(
+        "-c", _HEAD + program, cwd=tmp_path, check=True, FASTPROF_CUPTI_LIBRARY=str(double), **environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from compilers import INCLUDE, ROOT, need
+from processes import python
 
 __all__ = ["EXAMPLE", "build_broken", "build_toy", "run"]
 
@@ -19,6 +18,7 @@ EXAMPLE = ROOT / "examples" / "device_plugin"
 # Beginning of every program: loads the toy accelerator, whose library is also its plug-in.
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
+from processes import python
 import fastprof
 from fastprof import ProfilerActivity, devices, profile, record_function
 path = os.environ["PLUGIN"]
@@ -62,10 +62,5 @@ def build_broken(folder: Path) -> Path:
 
 def run(plugin: Path, program: str, folder: Path, **environment: str) -> Any:
     """Run a program; return its last line of output, decoded from JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HEAD + program],
-        env={**os.environ, "PLUGIN": str(plugin), **environment},
-        cwd=folder, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = python("-c", _HEAD + program, cwd=folder, check=True, PLUGIN=str(plugin), **environment)
     return json.loads(done.stdout.splitlines()[-1])

@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 __all__ = ["PACKAGES", "ROOT", "build_example", "build_library", "build_program", "need", "run"]
 
@@ -95,12 +95,9 @@ def build_example(folder: Path) -> Path:
 
 def run(library: Path, program: str, folder: Path, **environment: str) -> tuple[Any, str]:
     """Run a Python program with the double; return what it prints last, as JSON, and its standard error."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HEAD + program],
-        env={**os.environ, "FASTPROF_METAL_LIBRARY": str(library), **environment},
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    done = python(
+        "-c", _HEAD + program, cwd=folder, check=True, FASTPROF_METAL_LIBRARY=str(library), **environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 

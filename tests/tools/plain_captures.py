@@ -30,7 +30,11 @@ _NUMBERS = ("sequence_nr", "fwd_thread", "record_function_id", "node_id")
 
 
 def capture_of(
-    sites: Sequence[Site], payload: Sequence[int], words: Sequence[int], **columns: Any
+    sites: Sequence[Site],
+    payload: Sequence[int],
+    words: Sequence[int],
+    strings: Sequence[str] = (),
+    **columns: Any,
 ) -> _core.Capture:
     """Return a capture of finished rows of 5 ns, 10 ns apart, with this payload. columns: replacements of the defaults.
 
@@ -55,7 +59,7 @@ def capture_of(
         columns=given,
         sites=[tuple(site) for site in sites],
         tracks=[(1, 1, 11, "a", True), (2, 1, 12, "b", True)],
-        strings=[],
+        strings=list(strings),
         t0_ns=0,
         t1_ns=10**6,
         clock_error_ns=0,

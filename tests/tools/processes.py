@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the memory of this process, and run code in a new one."""
+"""Measure the memory of this process, and run programs in new ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
-__all__ = ["resident_kilobytes", "run_python"]
+__all__ = ["python", "resident_kilobytes", "run_python"]
 
 
 def resident_kilobytes() -> int:
@@ -17,14 +18,31 @@ def resident_kilobytes() -> int:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
+def python(
+    *words: object,
+    cwd: Path | None = None,
+    check: bool = False,
+    stdin: str | None = None,
+    **environment: object,
+) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter with arguments; return its exit status and output, as text.
+
+    check: fail with the output if the status is not 0. environment: variables to add to those of this process.
+    Raises subprocess.TimeoutExpired after 10 minutes.
+    """
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=600,
+        env={**os.environ, **{name: str(value) for name, value in environment.items()}},
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stdout[-9000:] + done.stderr[-9000:]
+    return done
+
+
 def run_python(code: str, **environment: str) -> str:
     """Run indented code in a new interpreter with this one's import path; return its output. Warnings are errors.
 
     environment: variables to add to those of this process.
-    Raises subprocess.CalledProcessError when it does not end with status 0, subprocess.TimeoutExpired after 5 minutes.
+    Fails with the output when it does not end with status 0; raises subprocess.TimeoutExpired after 10 minutes.
     """
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        check=True, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-    ).stdout  # fmt: skip
+    words = ("-W", "error", "-c", textwrap.dedent(code))
+    return python(*words, check=True, PYTHONPATH=os.pathsep.join(sys.path), **environment).stdout

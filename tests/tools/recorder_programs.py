@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["WAIT_S", "command", "program", "records", "run"]
+from processes import python
+
+__all__ = ["WAIT_S", "command", "program", "records"]
 
 WAIT_S = 120
 
@@ -29,16 +31,8 @@ def program(code: str, *args: object) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *map(str, words)], capture_output=True, text=True, timeout=WAIT_S
-    )
-
-
 def command(*words: object) -> str:
-    done = run("-m", "fastprof", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-m", "fastprof", *words, check=True).stdout
 
 
 def records(folder: Path) -> list[Path]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from cuda_double import ROOT, genuine_headers
+from processes import python
 
 __all__ = [
     "amd_headers",
@@ -34,6 +34,7 @@ _FUNCTIONS = (
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
 warnings.simplefilter("ignore")
+from processes import python
 import fastprof
 from fastprof import ProfilerActivity, profile, record_function
 both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -111,10 +112,7 @@ def amd_headers() -> list[str]:
 
 def run(program: str, folder: Path, **environment: str | Path) -> Any:
     """Return what the program prints last, as JSON. environment: more variables, such as the doubles' paths."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HEAD + program],
-        env={**os.environ, **{name: str(value) for name, value in environment.items()}},
-        cwd=folder, capture_output=True, text=True, timeout=120,
+    done = python(
+        "-c", _HEAD + program, cwd=folder, check=True, **environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])

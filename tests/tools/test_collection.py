@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,14 +17,12 @@ for name in ("torch", "jax", "lightning", "transformers", "accelerate", "mmengin
              "pyarrow", "tqdm"):
     sys.modules[name] = None
 import pytest
+from processes import python
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests/python", "tests/tools"]))
 """
 
 
 def test_every_file_is_collected_without_optional_packages() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", COLLECT], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    ran = python("-c", COLLECT, cwd=ROOT, check=True)
     assert "tests/python/integration/test_torch_memory.py" not in ran.stdout  # skipped as a whole
     assert "tests/python/unit/test_table.py::" in ran.stdout

@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from processes import python
 
 from fastprof import _core
 
@@ -103,15 +102,10 @@ def follow(tree: Path, recipe: str, edits: list[Edit]) -> None:
 
 def run(tree: Path, program: str) -> str:
     """Run a program with the copy. -S: an editable installation would import the original instead."""
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", f"import fastprof\n{program}"],
-        env={**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{sysconfig.get_path('platlib')}"},
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(
+        "-S", "-c", f"import fastprof\n{program}", cwd=tree, check=True,
+        PYTHONPATH=f"{tree}{os.pathsep}{sysconfig.get_path('platlib')}",
+    )  # fmt: skip
     return done.stdout
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "packaging" / "release.py"
@@ -31,13 +31,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def release(root: Path, version: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), version, str(root)],
-        env={**os.environ, **IDENTITY},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return python(SCRIPT, version, root, **IDENTITY)
 
 
 @pytest.fixture

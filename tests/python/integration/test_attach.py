@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors
@@ -85,13 +86,7 @@ def program(code: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def command(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        env={**os.environ, **environment},
-    )
+    done = python("-m", "fastprof", *words, **environment)
     if any(word in done.stderr for word in ("ptrace_scope", "SYS_PTRACE", "seccomp")):
         pytest.skip(f"a debugger may not attach: {done.stderr}")
     return done

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 PROGRAM = """\
 import threading, fastprof
@@ -39,10 +40,7 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_debugger_stops_in_a_traced_program(script: Path) -> None:
     commands = ["break 5", "continue", "p 'n is', n", "clear 1", "continue", "quit"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pdb", str(script)],
-        input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = python("-m", "pdb", script, stdin="\n".join(commands) + "\n")
     assert "('n is', 5)" in done.stdout, done.stdout + done.stderr
     assert COUNTED in done.stdout
 
@@ -85,5 +83,5 @@ for create in (False, True, False):
     print("subinterpreters" in prof.missing.get("python_calls", ""), end=" ")
 """
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    done = python(script)
     assert done.stdout.split() == ["False", "True", "False"], done.stderr

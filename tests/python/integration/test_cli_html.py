@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 from report_reader import read_report
 
 SCRIPT = """
@@ -29,14 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def fastprof_(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fastprof", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
+    return python("-m", "fastprof", *words, cwd=folder, **environment)
 
 
 def files(folder: Path) -> set[str]:
@@ -108,7 +100,7 @@ def test_a_killed_process(folder: Path) -> None:
         "with fastprof.record_function('last words'):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "killed.py"], cwd=folder, timeout=60, check=False)
+    python("killed.py", cwd=folder)
     result = fastprof_(folder, "recover", "records", "--html")
     assert result.returncode == 0, result.stderr
     data = read_report(folder / "records.html")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -20,14 +21,7 @@ def start(
 ) -> subprocess.CompletedProcess[str]:
     runner = ["-m", "fastprof", "run", "-o", "t.fastprof"] if profiled else []
     runner += ["-m"] if module else []
-    return subprocess.run(
-        [sys.executable, *runner, *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return python(*runner, *args, cwd=folder)
 
 
 def names(folder: Path) -> list[str]:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -18,8 +17,7 @@ CLOSED = "import sys; sys.stdout.close(); sys.stderr.close()\n"
 def test_run(end: str, code: int, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     program = CLOSED + "import fastprof\nwith fastprof.record_function('r'): pass\n" + end
-    call = [sys.executable, "-m", "fastprof", "run", "-o", str(path), "-c", program]
-    assert subprocess.run(call, timeout=120).returncode == code
+    assert python("-m", "fastprof", "run", "-o", path, "-c", program).returncode == code
     assert "r" in [e.name for e in fastprof.load(path).events()]
 
 
@@ -36,6 +34,5 @@ def test_a_profile_that_has_something_to_report(tmp_path: Path) -> None:
         "fastprof.profile(on_trace_ready=ready).start()\n"
         "with fastprof.record_function('r'): pass\n"
     )
-    call = [sys.executable, "-c", program, str(path)]
-    assert subprocess.run(call, timeout=120).returncode == 0
+    python("-c", program, path, check=True)
     assert [e.name for e in fastprof.load(path).events()] == ["r"]

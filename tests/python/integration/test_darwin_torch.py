@@ -11,12 +11,12 @@ import importlib.util
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import darwin_build
 import pytest
 from mach_o import symbols
+from processes import python
 
 pytestmark = pytest.mark.integrations
 
@@ -140,16 +140,12 @@ def test_headers_of_torch_give_the_layout_of_macos(tmp_path: Path) -> None:
 def test_objects_of_libcxx_are_read(form: str, tmp_path: Path) -> None:
     """The second form is that of Apple's arm64; it is a matter of the headers."""
     program = tmp_path / "standard_library"
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ziglang", "c++", "-target", f"{platform.machine()}-linux-musl",
-            "-std=c++17", "-O1", "-static", *filter(None, [form]), f"-I{ROOT / 'csrc' / 'include'}",
-            f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'tests' / 'cpp'}",
-            str(ROOT / "tests" / "cpp" / "unit" / "test_standard_library.cpp"), "-o", str(program),
-        ],
-        capture_output=True, text=True, timeout=600, check=False,
+    python(
+        "-m", "ziglang", "c++", "-target", f"{platform.machine()}-linux-musl", "-std=c++17", "-O1",
+        "-static", *filter(None, [form]), f"-I{ROOT / 'csrc' / 'include'}", f"-I{ROOT / 'csrc'}",
+        f"-I{ROOT / 'tests' / 'cpp'}", ROOT / "tests" / "cpp" / "unit" / "test_standard_library.cpp", "-o",
+        program, check=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "5 passed, 0 failed" in ran.stdout

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from processes import python
 
 import fastprof
 
@@ -31,9 +31,7 @@ wait()
 
 
 def run(folder: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "fastprof", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = python("-m", "fastprof", *words, cwd=folder, check=True)
     return done.stdout + done.stderr
 
 

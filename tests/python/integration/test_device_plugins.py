@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from compilers import ROOT, need
 from compilers import run as run_command
 from device_plugins import EXAMPLE, build_toy, run
+from processes import python
 
 pytestmark = pytest.mark.compilers
 
@@ -33,11 +31,7 @@ def test_the_example_is_built_against_an_installed_package(tmp_path: Path) -> No
     run_command(["cmake", "-S", example, "-B", example / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run_command(["cmake", "--build", example / "build"])
     assert str(prefix) in (example / "build" / "CMakeCache.txt").read_text()
-    done = subprocess.run(
-        [sys.executable, "try_it.py", "build/libtoy_npu_fastprof.so"],
-        cwd=example, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python("try_it.py", "build/libtoy_npu_fastprof.so", cwd=example, check=True)
     assert "activities: ['CPU', 'PrivateUse1']" in done.stdout
     assert "Self TOYNPU" in done.stdout and "matmul_16x16" in done.stdout
     assert json.loads((example / "toynpu.json").read_text())["traceEvents"]
@@ -120,12 +114,10 @@ print(json.dumps({
 
 def test_doctor_and_supported_activities(toy: Path, tmp_path: Path) -> None:
     def doctor(**environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", "from fastprof.cli.checks import system_checks\n"
-             "for finding in system_checks(): print(finding)"],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+        done = python(
+            "-c", "from fastprof.cli.checks import system_checks\n"
+            "for finding in system_checks(): print(finding)", check=True, **environment,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
         return "\n".join(
             line for line in done.stdout.splitlines() if "PrivateUse1" in line or "plug-in" in line
         )

@@ -8,14 +8,13 @@ string `text` require something that tests lack (a trainer, a model) and are lef
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import _paths
@@ -58,14 +57,7 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
         pytest.importorskip(NEEDS[page.name])
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks(page, "python")))
-    result = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert result.returncode == 0, result.stderr
+    python(script, cwd=tmp_path, check=True)
 
 
 # test_docs_cpp.py runs the programs of docs/cpp.md, tests/cpp/consumer that of the README.
@@ -114,12 +106,4 @@ def test_commands(tmp_path: Path) -> None:
     assert COMMANDS
     for line in COMMANDS:
         words = line.partition("#")[0].split()[1:]
-        result = subprocess.run(
-            [sys.executable, "-m", "fastprof", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env={**os.environ, "BROWSER": "true"},  # for --open: a program that does nothing
-        )
-        assert result.returncode == 0, (line, result.stderr)
+        python("-m", "fastprof", *words, cwd=tmp_path, check=True, BROWSER="true")

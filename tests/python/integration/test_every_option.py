@@ -11,11 +11,11 @@ import os
 import pstats
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof.cli.formats import FORMATS
@@ -121,10 +121,7 @@ CASES = [
 
 
 def fastprof_(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fastprof", *words], cwd=folder, capture_output=True, text=True,
-        timeout=LIMIT_S, env={**os.environ, "BROWSER": "true %s"},
-    )  # fmt: skip
+    return python("-m", "fastprof", *words, cwd=folder, BROWSER="true %s")
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 PROGRAM = """
 import asyncio, sys, threading, time
@@ -55,11 +54,6 @@ with fastprof.profile(tasks=True):
     ],
 )
 def test_exit_code(call: str, tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("{call}", call), str(tmp_path / "trace.json")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    result = python("-c", PROGRAM.replace("{call}", call), tmp_path / "trace.json")
     assert result.returncode == 3, result.stderr
     assert "terminate called" not in result.stderr

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorder_programs import WAIT_S, command, program, records, run
+from processes import python
+from recorder_programs import WAIT_S, command, program, records
 
 import fastprof
 from fastprof import errors
@@ -213,7 +214,7 @@ def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
             "profile", "flight_recorder.step", "--group", "--steps", 3, "-o", tmp_path / "b.json"
         )
         command("start", pid, "--calls")
-        again = run("-m", "fastprof", "start", pid)
+        again = python("-m", "fastprof", "start", pid)
         assert again.returncode == 2 and "fastprof stop" in again.stderr
         time.sleep(0.3)
         command("stop", pid, "-o", tmp_path / "c.fastprof")
@@ -223,7 +224,7 @@ def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
         with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
             while "profiling" not in command("ps"):
                 assert running.poll() is None
-            again = run("-m", "fastprof", "start", pid)
+            again = python("-m", "fastprof", "start", pid)
             assert again.returncode == 2 and "runs already" in again.stderr
             running.kill()
         end.touch()
@@ -259,13 +260,7 @@ print(flight_recorder.metrics())
 raise ValueError("at the end")
 """
     given = os.environ["FASTPROF_FLIGHT_RECORDER"]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "FASTPROF_FLIGHT_RECORDER": f"{given},hang_s=1.5,slow_step=50"},
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
+    done = python("-c", code, FASTPROF_FLIGHT_RECORDER=f"{given},hang_s=1.5,slow_step=50")
     assert done.returncode == 1 and "ValueError: at the end" in done.stderr
     dumps = {path.name.split("-", 3)[-1]: path for path in tmp_path.glob("*.flight")}
     assert sorted(dumps) == ["exception.flight", "hang.flight", "slow-step.flight"]  # one each
@@ -301,7 +296,7 @@ if __name__ == "__main__":
     assert "child 7" in prof.event_table.names, prof.missing
     assert "flight recorder" in prof.missing["backing_file"]
 """
-    done = run("-c", code, tmp_path / "forked.fastprof")
+    done = python("-c", code, tmp_path / "forked.fastprof")
     assert done.returncode == 0, done.stderr
     assert "forked" in fastprof.load(tmp_path / "forked.fastprof").names
     assert records(folder) == [] and list(folder.glob("*.sock")) == []
@@ -316,7 +311,7 @@ async def main():
     await asyncio.sleep(0.01)
 asyncio.run(main())
 """
-    done = run("-c", code)
+    done = python("-c", code)
     assert done.returncode == 0 and "never retrieved" in done.stderr
     (dump,) = tmp_path.glob("*.flight")
     assert "KeyError: 'in a task' in asyncio" in command("report", dump)
@@ -329,7 +324,7 @@ def test_run_under_a_recorder_ends_as_without(
     folder: Path, tmp_path: Path, code: str, exit_code: int
 ) -> None:
     option = "--flight-recorder=" + os.environ.pop("FASTPROF_FLIGHT_RECORDER")
-    done = run("-m", "fastprof", "run", option, "-c", code)
+    done = python("-m", "fastprof", "run", option, "-c", code)
     assert done.returncode == exit_code, done.stderr
     assert len(list(tmp_path.glob("*exception.flight"))) == (exit_code == 1)
     assert records(folder) == []
@@ -349,7 +344,7 @@ flight_recorder.stop()
 for file in files:
     assert len(file.read(4)) == 4
 """
-    done = run("-c", code, tmp_path / "o.flight")
+    done = python("-c", code, tmp_path / "o.flight")
     assert done.returncode == 0, done.stderr
     table = read_dump(tmp_path / "o.flight")
     assert len(table) > 150_000 and not table.metadata["recovered"]["fallback_slabs"]
@@ -370,7 +365,7 @@ for number in range(300):
         before = facts()
 assert facts() == before, (facts(), before)
 """
-    done = run("-c", code, tmp_path / "again.flight")
+    done = python("-c", code, tmp_path / "again.flight")
     assert done.returncode == 0, done.stderr
 
 
@@ -406,7 +401,7 @@ def test_requests_are_bounded_and_can_be_turned_off(
         wait_for(folder, f"{process.pid}-*.records")
         assert not list(folder.glob(f"{process.pid}-*.sock"))
         assert "recording" in command("ps")
-        refused = run("-m", "fastprof", "profile", process.pid, "--seconds", 1)
+        refused = python("-m", "fastprof", "profile", process.pid, "--seconds", 1)
         assert refused.returncode == 2 and "FASTPROF_CONTROL" in refused.stderr
         command("dump", process.pid, "-o", tmp_path / "o.flight")
 

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from followed_programs import (
-    TIMEOUT_S,
     check_links,
     check_order,
     environment,
@@ -21,6 +18,7 @@ from followed_programs import (
     ranges,
     with_shards,
 )
+from processes import python
 
 import fastprof
 from fastprof.model.table import EventKind
@@ -292,15 +290,8 @@ def test_run_follow(folder: Path) -> None:
         )
     )
     trace = folder / "trace.json"
-    command = [sys.executable, "-m", "fastprof", "run", "--follow", "--calls", "-o", str(trace)]
-    done = subprocess.run(
-        [*command, str(script)],
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stderr
+    words = ("run", "--follow", "--calls", "-o", trace, script)
+    done = python("-m", "fastprof", *words, check=True, **environment(folder))
     assert done.stdout == "328350\n"
     assert "3 processes" in done.stderr
     events = json.loads(trace.read_text())["traceEvents"]

@@ -7,7 +7,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from followed_programs import (
     ranges,
     with_shards,
 )
+from processes import python
 
 import fastprof
 
@@ -334,16 +334,8 @@ def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> Non
     table = fastprof.recover(left)
     names = {table.name(i) for i in range(len(table))}
     assert {"child", "executed"} <= names and len(table.metadata["processes"]) == 2
-    command = [
-        sys.executable,
-        "-m",
-        "fastprof",
-        "recover",
-        "-o",
-        str(tmp_path / "t.json"),
-        str(left),
-    ]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    words = ("recover", "-o", tmp_path / "t.json", left)
+    told = python("-m", "fastprof", *words, check=True)
     assert "folder of 2 processes" in told.stdout and "child" in told.stdout
     trace = json.loads((tmp_path / "t.json").read_text())
     shown = [e for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"]

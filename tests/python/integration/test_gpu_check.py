@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from compilers import ROOT
 from cuda_double import genuine_headers
+from processes import python
 
 pytest.importorskip("torch")
 
@@ -22,10 +22,7 @@ pytestmark = [
 
 
 def gpu_check(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "gpu" / "session.py"), "--out", str(folder)],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    return python(ROOT / "tests" / "gpu" / "session.py", "--out", folder, **environment)
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")

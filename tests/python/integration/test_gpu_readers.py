@@ -7,13 +7,12 @@ The work is what the double of libcupti was told to do, so the answers are known
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cuda_double import build_driver_double, genuine_headers, run
+from processes import python
 from trace_readers import PerfettoProcessor, perfetto_distribution
 
 import fastprof
@@ -93,14 +92,7 @@ warnings.simplefilter("ignore")
 from hta.trace_analysis import TraceAnalysis
 analysis = TraceAnalysis(trace_dir="traces", include_last_profiler_step=True)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", head + program],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", head + program, cwd=folder, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -7,7 +7,6 @@ import gc
 import gzip
 import json
 import os
-import subprocess
 import sys
 import textwrap
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import record_function
@@ -125,8 +125,7 @@ def test_without_torch() -> None:
                 jax.numpy.ones(3).sum().block_until_ready()
         print(p.events()[0].name, "torch" in sys.modules)
     """
-    out = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ).stdout  # fmt: skip
+    out = python(
+        "-c", textwrap.dedent(code), check=True, PYTHONPATH=os.pathsep.join(sys.path)
+    ).stdout
     assert out == "x False\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors, flight_recorder, record_function
@@ -128,11 +128,8 @@ def test_a_running_process_is_profiled(tmp_path: Path, steps: None, text: str) -
     config = tmp_path / "on_demand.conf"
     where = f"\nACTIVITIES_LOG_FILE={tmp_path}/out.json\nFUTURE_KEY=1\n"
     config.write_text(text.format(time=int(start_s * 1000)) + where)
-    words = [sys.executable, "-m", "fastprof", "profile", str(os.getpid())]
-    done = subprocess.run(
-        [*words, "--kineto-config", str(config)], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    words = ("profile", os.getpid(), "--kineto-config", config)
+    done = python("-m", "fastprof", *words, check=True)
     assert "unknown key FUTURE_KEY" in done.stderr
     table = fastprof.load(tmp_path / f"out_{os.getpid()}.json")
     names = [str(table.name(row)) for row in range(len(table))]

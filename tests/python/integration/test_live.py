@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from recorder_programs import command, program, run
+from processes import python
+from recorder_programs import command, program
 
 from fastprof.flight_recorder.live_view import LiveReader
 from fastprof.record.process_folder import find_processes
@@ -73,7 +74,7 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
 def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Path) -> None:
     script = tmp_path / "short.py"
     script.write_text(SHORT)
-    shown = run("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word")
+    shown = python("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word")
     assert shown.returncode == 0, shown.stderr
     assert any(
         each["name"] == "busy"
@@ -86,7 +87,7 @@ def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Pa
         (("live", "--once", "no such"), "fastprof ps"),
         (("live", "--once", "--seconds", "0", script), "invalid --seconds"),
     ):
-        refused = run("-m", "fastprof", *words)
+        refused = python("-m", "fastprof", *words)
         assert refused.returncode != 0 and message in refused.stderr
 
 

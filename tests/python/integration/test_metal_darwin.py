@@ -8,11 +8,10 @@ and Metal are declared by us (tests/doubles/metal). Nothing is linked or run.
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 pytestmark = pytest.mark.integrations
 
@@ -38,13 +37,10 @@ def compile_for(processor: str, source: Path, folder: Path, *flags: str) -> tupl
     made = folder / "object.o"
     made.unlink(missing_ok=True)
     objective = ("-x", "objective-c++", "-fblocks") if source.suffix == ".mm" else ()
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ziglang", "c++", "-target", f"{processor}-macos.12.0", *objective, *flags,
-            "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'csrc' / 'include'}", f"-I{ROOT / 'csrc'}",
-            f"-I{DOUBLES / 'darwin'}", "-idirafter", str(DOUBLES / "apple"), "-c", str(source), "-o", str(made),
-        ],
-        capture_output=True, text=True, timeout=300, check=False,
+    done = python(
+        "-m", "ziglang", "c++", "-target", f"{processor}-macos.12.0", *objective, *flags, "-std=c++17",
+        "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'csrc' / 'include'}", f"-I{ROOT / 'csrc'}",
+        f"-I{DOUBLES / 'darwin'}", "-idirafter", DOUBLES / "apple", "-c", source, "-o", made,
     )  # fmt: skip
     return (made.read_bytes()[:8] if done.returncode == 0 else b""), done.stderr
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 pytestmark = pytest.mark.integrations
 
@@ -36,13 +36,10 @@ def metadata() -> Iterator[str]:
     """Return the text of the package's metadata, downloaded once into build/."""
     folder = ROOT / "build" / "pyobjc"
     if not list(folder.glob("*.whl")):
-        done = subprocess.run(
-            [
-                sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
-                "--platform", "macosx_11_0_universal2", "--python-version", "3.12", "--implementation", "cp",
-                "--dest", str(folder), "pyobjc-framework-Metal",
-            ],
-            capture_output=True, text=True, timeout=120, check=False,
+        done = python(
+            "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--platform",
+            "macosx_11_0_universal2", "--python-version", "3.12", "--implementation", "cp", "--dest", folder,
+            "pyobjc-framework-Metal",
         )  # fmt: skip
         if done.returncode != 0:
             pytest.skip(

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 from collections import Counter
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 from known_torch import needs_inputs, torch
+from processes import python
 
 import fastprof
 
@@ -153,7 +152,5 @@ FOLLOWED = """
 def test_followed_children_one_of_which_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(FOLLOWED))
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
-    )
+    done = python(script)
     assert done.stdout == "14\n", done.stderr

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import abi_tables
 import pytest
 from annotation_doubles import all_nvtx_headers, build, injected, nvtx_headers, run_python
 from cuda_double import genuine_headers
+from processes import python
 
 import fastprof
 
@@ -206,11 +206,9 @@ with fastprof.emit_nvtx(record_shapes=shapes):
 """
     for shapes in ("plain", "shapes"):
         logs = tmp_path / f"{shapes}.torch", tmp_path / f"{shapes}.fastprof"
-        subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path / "stubs.so"), shapes],
-            env={**os.environ, "NVTX_INJECTION64_PATH": str(collector), "STUBS_LOG": str(logs[0]),
-                 "COLLECTOR_LOG": str(logs[1])},
-            check=True, timeout=180,
+        python(
+            "-c", program, tmp_path / "stubs.so", shapes, check=True, NVTX_INJECTION64_PATH=str(collector),
+            STUBS_LOG=str(logs[0]), COLLECTOR_LOG=str(logs[1]),
         )  # fmt: skip
         torchs, ours = (log.read_text().splitlines() for log in logs)
         assert len(torchs) > 200 and torchs == ours

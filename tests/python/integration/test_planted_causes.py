@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 TIMEOUT_S = 120
 # Name -> (words of the first finding, program).
@@ -240,9 +239,7 @@ def findings(folder: Path, program: str) -> list[str]:
     (folder / "slow_dependency.py").write_text("import time\ntime.sleep(0.25)\n")
     (folder / "program.py").write_text(program)
     words = ["explain", "--live", "--as-json", "--explanation", "why.json", "program.py"]
-    command = [sys.executable, "-m", "fastprof", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
-    assert done.returncode == 0, done.stderr
+    python("-m", "fastprof", *words, cwd=folder, check=True)
     found: list[str] = json.loads((folder / "why.json").read_text())["findings"]
     return found
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import EventList, EventTable, Site, errors
@@ -130,7 +129,5 @@ try:
 except fastprof.errors.UnavailableError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = python("-c", code, check=True)
     assert "pip install 'fastprof[plot]'" in done.stdout

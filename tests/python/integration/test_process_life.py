@@ -4,19 +4,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
+from processes import python
+
 
 def run(program: str, *arguments: str, expect: int = 0) -> str:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    result = python("-W", "error", "-c", textwrap.dedent(program), *arguments)
     assert result.returncode == expect, result.stderr
     return result.stdout + result.stderr
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import importlib
 import pstats
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -52,9 +51,8 @@ def test_snakeviz(file: Path) -> None:
 
 def test_gprof2dot(file: Path) -> None:
     reader("gprof2dot")
-    command = [sys.executable, "-m", "gprof2dot", "-f", "pstats", "-n", "0", "-e", "0", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    words = ("-f", "pstats", "-n", "0", "-e", "0", file)
+    done = python("-m", "gprof2dot", *words, check=True)
     assert done.stdout.startswith("digraph") and ":program" in done.stdout
     node = next(line for line in done.stdout.splitlines() if ":fib" in line and "label=" in line)
     assert "24" in node and "->" not in node

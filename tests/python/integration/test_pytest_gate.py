@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import python
 
 from fastprof.analysis.growth import growth_of
 
@@ -60,11 +58,7 @@ def run(folder: Path, *words: str, wait_s: float = 0.01) -> tuple[int, str]:
     (folder / "pytest.ini").write_text(
         "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *PLUGIN, *words],
-        cwd=folder, env={**os.environ, "WAIT_S": str(wait_s)},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = python("-m", "pytest", *PLUGIN, *words, cwd=folder, WAIT_S=str(wait_s))
     return done.returncode, done.stdout + done.stderr
 
 

@@ -7,7 +7,6 @@ import contextlib
 import cProfile
 import json
 import pstats
-import subprocess
 import sys
 import threading
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -302,23 +302,13 @@ def test_a_run_shows_the_calls_of_the_program_only(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import json\ndef work():\n    return json.dumps([1, {'a': 2}])\nwork()\n"
     )
-    run = [sys.executable, "-m", "fastprof", "run", "--calls", "-o", "calls.pstats"]
-    done = subprocess.run(
-        [*run, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+    run = ("-m", "fastprof", "run", "--calls", "-o", "calls.pstats")
+    python(*run, "program.py", cwd=tmp_path, check=True)
     functions = {key[2]: key[0] for key in pstats.Stats(str(tmp_path / "calls.pstats")).stats}  # type: ignore[attr-defined]
     assert "work" in functions and "dumps" in functions
     assert not any("contextlib" in file or "signal" in file for file in functions.values())
     assert not any("fastprof" in name for name in functions)
-    module = subprocess.run(
-        [*run, "-m", "json.tool", "--help"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert module.returncode == 0, module.stderr
+    python(*run, "-m", "json.tool", "--help", cwd=tmp_path, check=True)
 
 
 # ---- threads -------------------------------------------------------------------------------------

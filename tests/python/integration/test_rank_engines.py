@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 from simulated_jobs import SimulatedJob
 
 import fastprof
@@ -46,17 +44,14 @@ if __name__ == "__main__":
 
 def answers(folder: Path, *words: str, killing: bool = False) -> dict[str, Any]:
     """Return what `fastprof ranks --as-json` prints. killing: the first worker to read a shard is killed."""
-    environment = dict(os.environ)
+    environment: dict[str, Path] = {}
     if killing:
         (folder / "hook").mkdir()
         (folder / "hook" / "sitecustomize.py").write_text(KILL)
-        environment.update(PYTHONPATH=str(folder / "hook"), KILLED=str(folder / "killed"))
+        environment = {"PYTHONPATH": folder / "hook", "KILLED": folder / "killed"}
     (folder / "command.py").write_text(COMMAND)
-    done = subprocess.run(
-        [sys.executable, "command.py", "ranks", *words, "--as-json"],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    words = ("command.py", "ranks", *words, "--as-json")
+    done = python(*words, cwd=folder, check=True, **environment)
     values: dict[str, Any] = json.loads(done.stdout)
     assert (folder / "killed").exists() == killing
     return values

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chromium import SCREENSHOTS, Chromium, Page, find_chromium
+from processes import python
 from simulated_jobs import SimulatedJob
 
 import fastprof
@@ -72,10 +71,9 @@ def test_tables_sort_and_select(browser: Chromium, tmp_path: Path) -> None:
     simulated, markup = SimulatedJob(12, 20, slow={5: 1.3}), "<img src=x onerror=alert(1)>"
     simulated.write(str(tmp_path / "r"))
     (tmp_path / "r" / "rank-00011.json").write_text(f'{{"format": "fastprof rank {markup}"}}')
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "ranks", "r", "--html", "command.html"],
-        cwd=tmp_path, timeout=300, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    done = python(
+        "-m", "fastprof", "ranks", "r", "--html", "command.html", cwd=tmp_path, check=True
+    )
     assert "wrote command.html" in done.stdout and "problem: " in done.stdout
     job = fastprof.ranks.open(tmp_path / "r")
     page = opened(browser, tmp_path, job, "ranks_tables", dark=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import python
 from simulated_jobs import SimulatedJob
 
 import fastprof
@@ -127,10 +128,7 @@ def test_bandwidths_are_those_of_nccl_tests(tmp_path: Path) -> None:
     for rank in range(4):
         rows: list[Row] = [(REDUCE, 2000 * n + 9 * rank, 2000 * n + 127) for n in range(len(calls))]
         fastprof.ranks.write(table_of(rows, calls), tmp_path / "r", rank=rank, world_size=4)
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "ranks", "r", "--as-json"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
+    done = python("-m", "fastprof", "ranks", "r", "--as-json", cwd=tmp_path, check=True)
     found = json.loads(done.stdout)["collectives"]
     assert {each["kind"] for each in found} == set(table)
     for each in found:
@@ -286,8 +284,8 @@ def test_one_trace_of_all_ranks_on_one_clock(tmp_path: Path) -> None:
     lone = table_of([(("work", "user_annotation"), 10**18, 10**18 + 5)])
     fastprof.ranks.write(lone, tmp_path / "ranks", rank=0, world_size=1)  # another job's
     fastprof.ranks.write(simulated.table(0), tmp_path / "ranks", rank=0, world_size=3)
-    words = [sys.executable, "-m", "fastprof", "ranks", "ranks", "-o", "all.json", "--only", "0-2"]
-    subprocess.run(words, cwd=tmp_path, timeout=300, check=True)
+    words = ("ranks", "ranks", "-o", "all.json", "--only", "0-2")
+    python("-m", "fastprof", *words, cwd=tmp_path, check=True)
     table = fastprof.load(tmp_path / "all.json")
     arrow = table.column("kind") >= int(fastprof.table.EventKind.FLOW_BEGIN)
     assert int((~arrow).sum()) == sum(len(simulated.table(rank)) for rank in range(3))
@@ -437,10 +435,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     assert 4_500_000 < step.after_ns - step.before_ns < 6_000_000
     for growth, code in (("3", 1), ("10", 0)):
         words = ["ranks", "slow", "--before", "usual0", "--max-growth", growth]
-        done = subprocess.run(
-            [sys.executable, "-m", "fastprof", *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
+        done = python("-m", "fastprof", *words, cwd=tmp_path)
         assert done.returncode == code and "optimizer" in done.stdout
 
 
@@ -575,11 +570,7 @@ def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         pytest.skip("needs gloo")
     (tmp_path / "job.py").write_text(JOB)
-    done = subprocess.run(
-        [sys.executable, "job.py", str(size), str(tmp_path / "store")],
-        cwd=tmp_path, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python("job.py", size, tmp_path / "store", cwd=tmp_path, check=True)
     job = fastprof.ranks.open(tmp_path / "ranks")
     assert job.ranks == list(range(size)) and job.world_size == size and job.problems == []
     assert job.steps.tolist() == list(range(2, 12))
@@ -587,15 +578,9 @@ def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
     assert {name for name, _ in job.why(1)[:2]} == {"idle", "data"}
     matched = job.collectives
     assert matched.unmatched == 0 and (np.bincount(matched.call) == size).all() and len(matched)
-    printed = subprocess.run(
-        [sys.executable, "-m", "fastprof", "ranks", "ranks"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
-    ).stdout  # fmt: skip
+    printed = python("-m", "fastprof", "ranks", "ranks", cwd=tmp_path, check=True).stdout
     assert "rank 1: " in printed and "problem" not in printed
     values = json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "fastprof", "ranks", "ranks", "--as-json"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
-        ).stdout
-    )  # fmt: skip
+        python("-m", "fastprof", "ranks", "ranks", "--as-json", cwd=tmp_path, check=True).stdout
+    )
     assert values["stragglers"][0]["rank"] == 1 and len(values["ranks"]) == size

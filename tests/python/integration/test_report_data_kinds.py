@@ -7,14 +7,13 @@ Screenshots are kept in build/report_screenshots.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chromium import SCREENSHOTS, Chromium, find_chromium
+from processes import python
 from trace_tables import T0
 
 import fastprof
@@ -207,11 +206,7 @@ def test_device_lanes_of_a_loaded_trace(browser: Chromium, tmp_path: Path) -> No
            "args": {"stream": 7, "device": 0, **launch}} for i in range(2)),
     ]  # fmt: skip
     (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    result = subprocess.run(
-        [sys.executable, "-m", "fastprof", "report", "t.json", "--html"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+    python("-m", "fastprof", "report", "t.json", "--html", cwd=tmp_path, check=True)
     page = browser.open(tmp_path / "t.html")
     lanes = page.run("fastprof.ready.then(({model}) => model.lanes.map((l) => [l.label, l.count]))")
     assert ["cuda:0 stream 7", 2] in lanes

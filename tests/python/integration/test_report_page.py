@@ -6,8 +6,6 @@ Screenshots are kept in build/report_screenshots.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import SCREENSHOTS, Chromium, Page, find_chromium
+from processes import python
 from report_reader import read_report
 
 import fastprof
@@ -364,8 +363,8 @@ def test_a_line_has_the_time_of_the_calls_made_from_it(browser: Chromium, tmp_pa
         "\n"
         "work()\n"
     )
-    command = [sys.executable, "-m", "fastprof", "run", "--html", "-o", "t.fastprof", script]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300, capture_output=True)
+    words = ("run", "--html", "-o", "t.fastprof", script)
+    python("-m", "fastprof", *words, cwd=tmp_path, check=True)
     table = fastprof.load(tmp_path / "t.fastprof")
     ns: dict[str, list[int]] = {}
     for row, length in enumerate(table.duration_ns.tolist()):

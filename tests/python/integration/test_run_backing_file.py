@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -30,10 +30,7 @@ if __name__ == "__main__":
 
 
 def fastprof_(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fastprof", *words],
-        cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
-    )  # fmt: skip
+    return python("-m", "fastprof", *words, cwd=folder)
 
 
 def ended(folder: Path, end: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import subprocess
-import sys
 import zipapp
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -118,12 +117,9 @@ UNDER = {"plain": (), "profiled": ("-m", "fastprof", "run", "--no-trace")}
 def check_ends_alike(folder: Path, words: list[str]) -> None:
     """Run a program with and without a profile, and compare how it ends."""
     ended = [
-        subprocess.run(
-            [sys.executable, *under, *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")},
-        )
+        python(*under, *words, cwd=folder, TORCHINDUCTOR_CACHE_DIR=str(folder / "compiled"))
         for under in UNDER.values()
-    ]  # fmt: skip
+    ]
     plain, profiled = ((e.returncode, re.sub(r"\d+\.\d+s", "0s", e.stdout)) for e in ended)
     assert profiled == plain, ended[1].stderr
 
@@ -173,10 +169,7 @@ def test_however_it_is_named_it_ends_as_without_a_profile(tmp_path: Path, words:
 
 def test_a_page_is_written_although_pools_have_ended(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(PROGRAMS["pool and atexit"] + "\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "--html", "p.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
-    )  # fmt: skip
+    done = python("-m", "fastprof", "run", "--html", "p.py", cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "p.html").stat().st_size > 10_000, done.stderr
 
 
@@ -191,11 +184,7 @@ def late():
     with fastprof.record_function("late"): pass
 threading.Thread(target=late).start()
 """)
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "--no-calls", "-o", "t.json", "p.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python("-m", "fastprof", "run", "--no-calls", "-o", "t.json", "p.py", cwd=tmp_path, check=True)
     table = fastprof.load(tmp_path / "t.json")
     row = {table.name(row): row for row in range(len(table))}
     assert table.end_ns[row["p.py"]] <= table.start_ns[row["late"]]

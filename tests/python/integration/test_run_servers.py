@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 LIMIT_S = 300  # a hang, on a machine under any load
 SERVE = """
@@ -84,8 +85,5 @@ def test_sigterm_keeps_what_was_recorded(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(
         "import fastprof\nwith fastprof.record_function('done'): pass\n" + "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM); time.sleep(100)"
     )  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "p.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
-    )  # fmt: skip
+    done = python("-m", "fastprof", "run", "p.py", cwd=tmp_path)
     assert done.returncode == -15 and "done" in done.stderr and (tmp_path / "p.trace.json").exists()

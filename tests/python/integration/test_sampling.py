@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -128,7 +129,7 @@ def test_forked_child_ends_without_the_sampler():
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7\n"
         "print(len(prof.samples()) > 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = python("-c", code)
     assert done.stdout == "True\n", done.stderr
 
 
@@ -229,18 +230,8 @@ def test_command_prints_shares(tmp_path):
         "import time\ndef busy():\n    end = time.thread_time() + .3\n"
         "    while time.thread_time() < end: pass\nbusy()\n"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "fastprof",
-        "run",
-        "--sample",
-        "-o",
-        str(tmp_path / "t.json"),
-        str(script),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    words = ("run", "--sample", "-o", tmp_path / "t.json", script)
+    done = python("-m", "fastprof", *words, check=True)
     assert "busy" in done.stderr and "samples of 1 threads at 1000 Hz" in done.stderr
     assert "program_recording" not in done.stderr
 

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 
@@ -75,11 +74,7 @@ def test_planted_delays_of_a_real_job_are_found(tmp_path: Path) -> None:
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         pytest.skip("needs gloo")
     (tmp_path / "job.py").write_text(JOB)
-    done = subprocess.run(
-        [sys.executable, "job.py", str(tmp_path / "store")],
-        cwd=tmp_path, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
     found = json.loads((tmp_path / "found.json").read_text())
     assert [first for _, _, first in found] == [5 * trial for trial in range(24)]
     stages = ("data", "forward", "backward", "optimizer")

@@ -7,8 +7,6 @@ import contextlib
 import gc
 import json
 import re
-import subprocess
-import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from known_torch import torch
+from processes import python
 
 import fastprof
 
@@ -154,7 +153,4 @@ IMPORTED_MEANWHILE = """
 
 def test_modules_have_names_where_torch_is_imported_during_the_profile() -> None:
     program = textwrap.dedent(IMPORTED_MEANWHILE)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", program, check=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from known_torch import CXX11_ABI
+from processes import python
 
 pytestmark = pytest.mark.integrations
 
@@ -50,10 +50,9 @@ def tables(text: str) -> list[Counter[tuple[str, str]]]:
 
 def printed(name: str, folder: Path, *arguments: str) -> str:
     out = [] if name == "torch_module" else ["--out", str(folder)]
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", EXAMPLES / f"{name}.py", "--rows", "1000", *out, *arguments],
-        check=True, capture_output=True, text=True, timeout=300, cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    return python(
+        "-W", "ignore", EXAMPLES / f"{name}.py", "--rows", "1000", *out, *arguments, cwd=folder, check=True,
+        PYTHONPATH=os.pathsep.join(sys.path),
     ).stdout  # fmt: skip
 
 

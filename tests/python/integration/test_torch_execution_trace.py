@@ -6,12 +6,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
-import sys
 import textwrap
 import threading
 
 import pytest
+from processes import python
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -286,13 +285,7 @@ def test_the_environment_switch_makes_torchs_observer(monkeypatch, tmp_path):
 
 
 def _run(program, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", textwrap.dedent(program), *arguments, check=True)
     return done.stdout
 
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import types
 from pathlib import Path
 
 import pytest
 from layout_cache import cache_folder, needs_compiler, use_cache  # noqa: F401
+from processes import python
 
 from fastprof import _core
 from fastprof.adapters.torch import headers as torch_headers
@@ -47,9 +46,7 @@ def test_ops_of_a_torch_outside_the_table(cache: Path) -> None:
             torch.add(torch.ones(3), 1)
         print(sorted({e.name for e in p.events()}), p.missing.get("torch_ops"))
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    ran = python("-c", textwrap.dedent(code), check=True)
     assert "aten::add" in ran.stdout and ran.stdout.rstrip().endswith("None")
 
 
@@ -79,7 +76,5 @@ def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
         layout[FIELDS.index({field!r})] += 8
         print(_core.torch_prepare("99.1.0", {cxx11_abi(torch)}, layout))
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    ran = python("-c", textwrap.dedent(code), check=True)
     assert "differs from that of the official build" in ran.stdout

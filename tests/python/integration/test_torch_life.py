@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 from interrupts import run_interrupted
 from known_torch import CXX11_ABI, RELEASE, needs_inputs, torch
-from processes import run_python
+from processes import python, run_python
 
 import fastprof
 from fastprof.adapters.torch import memory as torch_memory
@@ -50,11 +48,9 @@ def test_every_option_of_run_on_a_script_that_imports_torch(
         """)
     )
     trace = tmp_path / "trace.json"
-    command = [sys.executable, "-m", "fastprof", "run", "-o", str(trace), *options.split()]
-    done = subprocess.run(
-        [*command, str(script), *["thread"] * thread], capture_output=True, text=True, timeout=90
-    )
-    assert done.returncode == 0 and "not recorded" not in done.stderr, done.stderr
+    words = (*options.split(), script, *["thread"] * thread)
+    done = python("-m", "fastprof", "run", "-o", trace, *words, check=True)
+    assert "not recorded" not in done.stderr
     names = [site.name for site in fastprof.load(trace).sites]
     assert "aten::mm" in names and "aten::ones" in names
 

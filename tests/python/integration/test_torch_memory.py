@@ -6,8 +6,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import queue
-import subprocess
-import sys
 import threading
 import warnings
 from collections import Counter
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 import torch_parity
 from known_torch import CPU, RELEASE, VERSION, torch
-from processes import resident_kilobytes, run_python
+from processes import python, resident_kilobytes, run_python
 from torch_pieces import train_perceptron
 from unfollowed import run_unfollowed
 
@@ -327,7 +325,7 @@ def test_the_self_test_is_in_no_profile(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch\nheld = torch.ones(1000) + 1\n")
     command = ["-m", "fastprof", "run", "--memory", "--calls", "-o", "it.fastprof", "script.py"]
-    subprocess.run([sys.executable, *command], cwd=tmp_path, check=True, timeout=120)
+    python(*command, cwd=tmp_path, check=True)
     events = EventList.from_table(fastprof.load(tmp_path / "it.fastprof"))
     assert {"torch/__init__.py" in event.name for event in events} == {False, True}
     assert {event.thread for event in events} == {1}

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 import threading
 from collections import Counter
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 from known_torch import needs_inputs, torch
+from processes import python
 
 import fastprof
 
@@ -228,7 +227,4 @@ IMPORTED_MEANWHILE = """
 
 def test_torch_imported_during_the_profile_and_a_forked_child() -> None:
     program = textwrap.dedent(IMPORTED_MEANWHILE)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", program, check=True)

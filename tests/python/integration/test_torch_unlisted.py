@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from known_torch import CXX11_ABI, VERSION, needs_inputs, torch
 from layout_cache import COMPILER, cache_folder, needs_compiler, use_cache  # noqa: F401
+from processes import python
 
 import fastprof
 from fastprof import _core
@@ -34,10 +35,7 @@ pytestmark = [
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = [str(HERE), *sys.path]
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **environment},
-    )  # fmt: skip
+    return python(*arguments, PYTHONPATH=os.pathsep.join(path), **environment)
 
 
 def program(code: str, **environment: str) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 from trace_by_json import differences
 
 import fastprof
@@ -52,11 +51,7 @@ def test_a_trace_of_viztracer(tmp_path: Path) -> None:
     pytest.importorskip("viztracer")
     program, path = tmp_path / "program.py", tmp_path / "viz.json"
     program.write_text(PROGRAM)
-    subprocess.run(
-        [sys.executable, "-m", "viztracer", "-o", str(path), "--quiet", str(program)],
-        check=True,
-        timeout=120,
-    )
+    python("-m", "viztracer", "-o", path, "--quiet", program, check=True)
     assert differences(path) == []
     names = list(fastprof.load(path).names)
     assert sum("leaf" in name for name in names) >= 1

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from typing import Any
 
 import pytest
+from processes import python
 from task_trees import check_tasks, ranges_by_track, rows_of
 
 import fastprof
@@ -93,9 +92,7 @@ async def outer():
 trio.run(outer)
 print(names, _instrumentation.Instruments.__init__ is before)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
-    )
+    done = python("-c", program)
     assert done.stdout == "[] True\n", done.stderr
 
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import textwrap
 import warnings
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import ProfilerAction, ProfilerActivity, errors
@@ -129,9 +128,7 @@ def test_steps_without_start_are_finished_at_exit() -> None:
         for _ in range(3):
             p.step()
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
-    )
+    done = python("-c", textwrap.dedent(code))
     assert done.stdout == "['ProfilerStep*', 'ProfilerStep*']\n", done.stderr
 
 
@@ -244,9 +241,7 @@ def test_subinterpreters_are_refused() -> None:
         interpreters.run_string(make[1](), code)
         print(_core.thread_id() > 0)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
-    )
+    done = python("-c", textwrap.dedent(code))
     lines = done.stdout.splitlines()
     assert len(lines) == 4 and lines[3] == "True", done.stdout + done.stderr
     assert all("subinterpreter" in line for line in lines[:3]), lines

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors
@@ -136,9 +135,7 @@ holder = Holder()
     ],
 )
 def test_results_can_be_looked_at_during_the_shutdown(expression: str) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", LOOK, expression], capture_output=True, text=True, timeout=60
-    )
+    result = python("-c", LOOK, expression)
     assert result.stderr == "" and "range" in result.stdout
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_captures import WithoutKernels
+from plain_captures import capture_of as plain_capture
 
 from fastprof import _core, errors
 from fastprof.base.native_numbers import DetailFlag, DetailType
@@ -47,32 +48,15 @@ def capture_of(rows: list[tuple[int, int, list[int] | None]], words: list[int]) 
     for _, _, blocks in rows:
         payload.append(NO_PAYLOAD if blocks is None else len(words))
         words = words if blocks is None else [*words, len(blocks), *blocks]
-    size = len(rows)
     has = np.array([blocks is not None for _, _, blocks in rows], np.bool_)
-    columns = {
-        "start_ns": np.arange(size) * 10,
-        "end_ns": np.arange(size) * 10 + 5,
-        "site": [site for site, _, _ in rows],
-        "track": np.zeros(size),
-        "parent": [parent for _, parent, _ in rows],
-        "payload": payload,
-        "kind": np.zeros(size),
-        "flags": np.where(has, int(EventFlag.DETAIL), 0) | int(EventFlag.FINISHED),
-        "payload_words": np.array(words, np.uint64),
-        "cross_thread_end_row": [],
-        "cross_thread_end_track": [],
-    }
-    return _core.capture_of(
-        columns=columns,
-        sites=[tuple(Site(name, category="cpu_op", function="o")) for name in NAMES],
-        tracks=[(1, 1, 1, "main", True)],
-        strings=STRINGS,
-        t0_ns=0,
-        t1_ns=10**9,
-        clock_error_ns=0,
-        pid=1,
-        process_name="test",
-        dropped={},
+    return plain_capture(
+        [Site(name, category="cpu_op", function="o") for name in NAMES],
+        payload,
+        words,
+        STRINGS,
+        site=[site for site, _, _ in rows],
+        parent=[parent for _, parent, _ in rows],
+        flags=np.where(has, int(EventFlag.DETAIL), 0) | int(EventFlag.FINISHED),
     )
 
 

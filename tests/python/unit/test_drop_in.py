@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 import threading
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors
@@ -154,7 +154,4 @@ def test_steps_are_counted_together_with_torch() -> None:
         assert ours.erase_step_count("Optimizer") and not theirs.erase_step_count("Optimizer")
     """
     pytest.importorskip("torch")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", textwrap.dedent(code), check=True)

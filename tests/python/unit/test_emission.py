@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from annotation_doubles import injected, run_python
+from processes import python
 
 import fastprof
 from fastprof import _paths, errors
@@ -229,16 +228,11 @@ def test_run_receives_in_the_program(tmp_path: Path) -> None:
         "from fastprof import itt\nwith itt.range('itt range'): pass\n"
         "import os; print('NVTX_INJECTION64_PATH' in os.environ)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "--itt", "-o", str(tmp_path / "t.json"), str(script)],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+    done = python("-m", "fastprof", "run", "--itt", "-o", tmp_path / "t.json", script, check=True)
     assert "itt range" in done.stderr and done.stdout == "False\n"
-    refused = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "--nvtx", str(script)],
-        env={**os.environ, injection.NVTX_VARIABLE: str(script)},
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    refused = python(
+        "-m", "fastprof", "run", "--nvtx", script, **{injection.NVTX_VARIABLE: str(script)}
+    )
     assert refused.returncode == 2 and "names another tool" in refused.stderr
     assert refused.stdout == ""  # the program has not run
 

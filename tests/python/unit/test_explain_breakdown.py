@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import python
 
 import fastprof
 from fastprof.analysis import explain
@@ -164,14 +163,7 @@ PROGRAM = """
 
 def explain_live(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(textwrap.dedent(PROGRAM))
-    return subprocess.run(
-        [sys.executable, "-m", "fastprof", "explain", *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
+    return python("-m", "fastprof", "explain", *words, cwd=folder, NO_COLOR="1")
 
 
 def test_the_command_runs_a_program_and_explains_it(tmp_path: Path) -> None:

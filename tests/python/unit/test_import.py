@@ -6,11 +6,10 @@ from __future__ import annotations
 import importlib
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import _paths, compat
@@ -30,9 +29,7 @@ PUBLIC_PATHS = {
 
 
 def run(*arguments: str) -> str:
-    result = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=60
-    )
+    result = python(*arguments, check=True)
     return result.stdout
 
 

@@ -7,7 +7,6 @@ import functools
 import gc
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 from interrupts import run_interrupted
+from processes import python
 
 import fastprof
 from fastprof import ProfilerAction, _core
@@ -331,9 +331,7 @@ def test_real_interrupts(tmp_path: Path) -> None:
         print(kept, interrupted, fastprof.profiler.open_profiles._open)
         """)
     )
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=100
-    )
+    done = python(program)
     assert done.stdout.strip() == "60 60 {}", done.stdout + done.stderr
 
 
@@ -352,9 +350,7 @@ def test_an_interrupt_that_ends_the_program_loses_no_trace(tmp_path: Path) -> No
             pass
     """
     (tmp_path / "program.py").write_text(textwrap.dedent(code))
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    done = python("program.py", cwd=tmp_path)
     # If modules are imported at exit, CPython forgets the interrupt and exits with status 1.
     assert done.returncode in (-signal.SIGINT, 1) and "KeyboardInterrupt" in done.stderr
     assert [site.name for site in fastprof.load(tmp_path / "trace.json").sites] == ["work"]

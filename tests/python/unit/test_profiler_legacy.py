@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors
@@ -22,13 +21,7 @@ _CPU_START = fastprof.LegacyRecord("mark", "__start_profile", cpu_ns=1_000)
 
 def run_python(code: str) -> str:
     """Run a program with a time limit, and return its standard output."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", textwrap.dedent(code), check=True)
     return done.stdout
 
 

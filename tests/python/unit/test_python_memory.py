@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 import threading
 import tracemalloc
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bytearrays import MORE_BYTES, OF_BYTEARRAY
+from processes import python
 
 import fastprof
 from fastprof import _core
@@ -213,14 +212,7 @@ def test_a_snapshot_of_a_running_profile_leaves_its_own_work_out() -> None:
 
 
 def run(program: str, *arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", textwrap.dedent(program), *arguments, check=True, **environment)
     return done.stdout
 
 

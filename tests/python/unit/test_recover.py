@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 import fastprof
 from fastprof import errors
@@ -139,12 +140,7 @@ def test_no_room_is_reported(tmp_path: Path) -> None:
     assert len(profile.event_table) == 100000
     print(profile.missing["backing_file"])
     """
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), str(tmp_path / "a")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    result = python("-W", "ignore", "-c", textwrap.dedent(program), tmp_path / "a")
     assert "slabs of 2 MB" in result.stdout, result.stderr
     assert not (tmp_path / "a").exists()
 

@@ -7,13 +7,12 @@ import cProfile
 import gzip
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from perfetto_encoder import field
+from processes import python
 
 import fastprof
 from fastprof import record_function
@@ -233,11 +232,7 @@ def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["report"], ["report", "--flame"], ["explain"], ["doctor"]])
 def test_commands_take_them(command: list[str], tmp_path: Path) -> None:
     path = write(tmp_path / "node.cpuprofile", CPUPROFILE)
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", *command, str(path)],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python("-m", "fastprof", *command, path, check=True)
     assert ("7 samples: times are estimates" in done.stdout) == (command[0] == "report")
 
 

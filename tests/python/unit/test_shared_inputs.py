@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_captures import WithoutKernels
+from plain_captures import capture_of as plain_capture
 
 import fastprof
 from fastprof import _core, errors
@@ -61,33 +62,16 @@ def capture_of(shared: bool, inputs: list[Any] | None = None, **changes: Any) ->
         blocks += block(JSON, [number % 2])
         payload.append(len(words))
         words += [len(blocks), *blocks]
-    size = len(inputs)
-    columns = {
-        "start_ns": np.arange(size) * 10,
-        "end_ns": np.arange(size) * 10 + 5,
-        "site": np.arange(size) % 2,
-        "track": np.zeros(size),
-        "parent": np.full(size, -1),
+    given: dict[str, Any] = {
+        "site": np.arange(len(inputs)) % 2,
         "payload": payload,
-        "kind": np.zeros(size),
-        "flags": np.full(size, DETAIL | FINISHED),
-        "payload_words": np.array(words, np.uint64),
-        "cross_thread_end_row": [],
-        "cross_thread_end_track": [],
+        "flags": np.full(len(inputs), DETAIL | FINISHED),
+        "payload_words": words,
         **changes,
     }
-    return _core.capture_of(
-        columns=columns,
-        sites=[tuple(Site(name, category="cpu_op")) for name in ("aten::add", "aten::mm")],
-        tracks=[(1, 1, 1, "main", True)],
-        strings=['{"a": 1}', '{"a": 2}'],
-        t0_ns=0,
-        t1_ns=1000,
-        clock_error_ns=0,
-        pid=1,
-        process_name="test",
-        dropped={},
-    )
+    sites = [Site(name, category="cpu_op") for name in ("aten::add", "aten::mm")]
+    texts = ('{"a": 1}', '{"a": 2}')
+    return plain_capture(sites, given.pop("payload"), given.pop("payload_words"), texts, **given)
 
 
 def values_of(table: EventTable) -> dict[str, list[Any]]:

@@ -8,7 +8,6 @@ import cProfile
 import os
 import pstats
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 from task_trees import check_tasks, ranges_by_track, rows_of
 
 import fastprof
@@ -311,13 +311,7 @@ def test_ops_of_torch_in_tasks() -> None:
 
 
 def run_program(source: str, *options: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(source)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(*options, "-c", textwrap.dedent(source), check=True)
     return done.stdout
 
 

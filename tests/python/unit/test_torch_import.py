@@ -7,12 +7,11 @@ a thread holds the import lock of torch. Each scenario runs in its own process w
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from processes import python
 
 _SETUP = """
 import importlib, sys, threading, time, warnings
@@ -64,15 +63,8 @@ def run(tmp_path: Path):  # type: ignore[no-untyped-def]
     )
 
     def program(code: str, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", _SETUP + textwrap.dedent(code)],
-            cwd=tmp_path,
-            env={**__import__("os").environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
+        words = ("-c", _SETUP + textwrap.dedent(code))
+        done = python(*words, cwd=tmp_path, check=True, **environment)
         return done.stdout.strip()
 
     return program

@@ -10,8 +10,6 @@ import io
 import json
 import random
 import resource
-import subprocess
-import sys
 import warnings
 import zlib
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 from own_files import rewritten
+from processes import python
 from trace_tables import every_column_table, nested_table
 
 import fastprof
@@ -127,10 +126,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 def test_gzip_bombs_take_no_more_than_the_limit(tmp_path: Path, name: str) -> None:
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(BOMBS[name], 1))
-    result = subprocess.run(
-        [sys.executable, "-c", LOAD, str(path)], capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
+    result = python("-c", LOAD, path, check=True)
     *lines, more_mb = result.stdout.splitlines()
     assert lines[0].startswith("FormatError"), lines
     assert int(more_mb) < 200
