@@ -42,7 +42,6 @@ _PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "EVENT", "GRAPH"
 # Beginning of every program: loads the double, with functions that replace CUDA's runtime.
 _HEAD = """
 import ctypes, json, os, sys, threading
-from processes import python
 import fastprof
 from fastprof import ProfilerActivity, profile, record_function
 gpu = ctypes.CDLL(os.environ["FASTPROF_CUPTI_LIBRARY"])

@@ -18,7 +18,6 @@ EXAMPLE = ROOT / "examples" / "device_plugin"
 # Beginning of every program: loads the toy accelerator, whose library is also its plug-in.
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
-from processes import python
 import fastprof
 from fastprof import ProfilerActivity, devices, profile, record_function
 path = os.environ["PLUGIN"]

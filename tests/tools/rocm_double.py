@@ -34,7 +34,6 @@ _FUNCTIONS = (
 _HEAD = """
 import ctypes, json, os, sys, threading, warnings
 warnings.simplefilter("ignore")
-from processes import python
 import fastprof
 from fastprof import ProfilerActivity, profile, record_function
 both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]

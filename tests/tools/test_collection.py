@@ -17,7 +17,6 @@ for name in ("torch", "jax", "lightning", "transformers", "accelerate", "mmengin
              "pyarrow", "tqdm"):
     sys.modules[name] = None
 import pytest
-from processes import python
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests/python", "tests/tools"]))
 """
 

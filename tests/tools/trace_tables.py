@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,23 @@ ODD_NAMES = [
     "x" * 2000,
     "",
 ]
+
+
+def table_of_rows(
+    rows: Sequence[tuple[str, str, int, int]],
+    *,
+    unit_ns: int = 1,
+    tracks: Any = (),
+    coded: Any = None,
+    **columns: Any,
+) -> EventTable:
+    """Rows (name, category, start, end); columns: of other values."""
+    kinds = list(dict.fromkeys((name, category) for name, category, _, _ in rows))
+    columns["start_ns"] = [row[2] * unit_ns for row in rows]
+    columns["end_ns"] = [row[3] * unit_ns for row in rows]
+    columns["site"] = [kinds.index(row[:2]) for row in rows]
+    sites = [Site(name, category=category) for name, category in kinds]
+    return EventTable(columns, sites=sites, tracks=tracks, coded=coded)
 
 
 def nested_table(rows: int, seed: int = 1, threads: int = 3) -> EventTable:

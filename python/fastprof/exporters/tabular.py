@@ -15,6 +15,7 @@ import numpy as np
 
 from fastprof.base import errors
 from fastprof.base.atomic_file import atomic_text
+from fastprof.base.measure_names import MEMORY_FIELDS, TIME_FIELDS
 from fastprof.base.visible_text import encodable_text
 from fastprof.model.parents import new_numbers
 
@@ -27,19 +28,6 @@ __all__ = [
     "to_pandas",
     "to_polars",
 ]
-
-_TIMES = (
-    "cpu_time_total",
-    "self_cpu_time_total",
-    "device_time_total",
-    "self_device_time_total",
-)
-_MEMORY = (
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-)
 
 
 def list_columns(events: Any) -> dict[str, Any]:
@@ -57,11 +45,11 @@ def list_columns(events: Any) -> dict[str, Any]:
         "name": [names[code] for code in frame.key.codes[order].tolist()],
         "count": frame.metric("count")[order],
     }
-    for field in _TIMES:
+    for field in TIME_FIELDS:
         values = frame.metric(field)
         if field.find("device") < 0 or bool((values != 0).any()):
             columns[f"{field}_us"] = values[order] / frame.unit_per_us
-    for field in _MEMORY:
+    for field in MEMORY_FIELDS:
         values = frame.metric(field)
         if bool((values != 0).any()):
             columns[field] = values[order]

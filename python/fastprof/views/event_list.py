@@ -27,7 +27,7 @@ from fastprof.views.frame import (
     sequential_sum,
 )
 from fastprof.views.function_event import FunctionEvent
-from fastprof.views.function_event_avg import FunctionEventAvg
+from fastprof.views.function_event_avg import FROM_FIRST, SUMMED, FunctionEventAvg
 from fastprof.views.list_outputs import ListOutputs
 from fastprof.views.row_list import T
 from fastprof.views.table_rows import AverageRows, TableRows
@@ -269,10 +269,10 @@ class EventList(ListOutputs[T]):
         rows = self._columnar()
         if rows is not None and len(rows):
             last = self[-1]
-            for name in ("_cpu_parent", "_cpu_children", *_DESCRIBING):
-                setattr(total, name, getattr(last, name.removeprefix("_")))
+            for name in FROM_FIRST:
+                setattr(total, name, getattr(last, name))
             frame = rows.frame
-            for name in _TOTALS:
+            for name in SUMMED:
                 value = sequential_sum(frame.metric(name))
                 setattr(total, name, value / frame.unit_per_us if "time" in name else value)
             flops = sequential_sum(frame.metric("flops"))
@@ -330,29 +330,3 @@ def _of_rows(rows: TableRows | AverageRows, *options: Any) -> EventList[Any]:
 
 def _of_states(states: list[dict[str, Any]], listed: int, *options: Any) -> EventList[Any]:
     return _of_events(events_of_states(states)[:listed], *options)
-
-
-_DESCRIBING = (
-    "node_id",
-    "is_async",
-    "is_remote",
-    "overload_name",
-    "input_shapes",
-    "stack",
-    "scope",
-    "device_type",
-    "is_legacy",
-    "use_device",
-    "is_user_annotation",
-)
-_TOTALS = (
-    "cpu_time_total",
-    "self_cpu_time_total",
-    "device_time_total",
-    "self_device_time_total",
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-    "count",
-)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.device_type import as_device_type
+from fastprof.base.measure_names import MEMORY_FIELDS
 from fastprof.base.native_numbers import INCOMPLETE_CAUSES
 from fastprof.model.sites import TASK_CATEGORIES, SiteTable
 from fastprof.model.table import CodedColumn, EventTable
@@ -225,10 +226,7 @@ METRIC_FIELDS = (
     "device_time",
     "device_time_total",
     "self_device_time_total",
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
+    *MEMORY_FIELDS,
     "count",
     "node_id",
     "flops",

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fastprof.base.device_type import DeviceType
+from fastprof.base.measure_names import MEMORY_FIELDS, TIME_FIELDS
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 
-__all__ = ["Deferred", "FunctionEventAvg"]
+__all__ = ["FROM_FIRST", "SUMMED", "Deferred", "FunctionEventAvg"]
 
-_FROM_FIRST = (
+FROM_FIRST = (
     "key",
     "node_id",
     "is_async",
@@ -28,17 +29,7 @@ _FROM_FIRST = (
     "use_device",
     "is_user_annotation",
 )
-_SUMMED = (
-    "cpu_time_total",
-    "device_time_total",
-    "self_cpu_time_total",
-    "self_device_time_total",
-    "cpu_memory_usage",
-    "device_memory_usage",
-    "self_cpu_memory_usage",
-    "self_device_memory_usage",
-    "count",
-)
+SUMMED = (*TIME_FIELDS, *MEMORY_FIELDS, "count")
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -115,14 +106,14 @@ class FunctionEventAvg(FormattedTimesMixin):
                 f"cannot add a {kind} to an average. Use a FunctionEvent or FunctionEventAvg."
             )
         if self.key is None:
-            for field in _FROM_FIRST:
+            for field in FROM_FIRST:
                 setattr(self, field, getattr(other, field))
         if other.key != self.key:
             raise EventViewError(
                 f"cannot add {other.key!r} to the average of {self.key!r}: the keys differ. "
                 "Use total_average() to sum over different keys."
             )
-        for field in _SUMMED:
+        for field in SUMMED:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         if self.flops is None:
             self.flops = other.flops

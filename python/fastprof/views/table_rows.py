@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.cached_property import cached_property
 from fastprof.base.device_type import DeviceType, as_device_type
+from fastprof.base.measure_names import MEMORY_FIELDS, TIME_FIELDS
 from fastprof.model.sites import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from fastprof.model.table import CodedColumn, EventFlag
 from fastprof.model.tree import EventTree
@@ -386,20 +387,9 @@ class AverageRows:
         average = FunctionEventAvg()
         average.key = frame.key[position]
         average.count = int(frame.metric("count")[position])
-        for field in (
-            "cpu_time_total",
-            "self_cpu_time_total",
-            "device_time_total",
-            "self_device_time_total",
-        ):
+        for field in TIME_FIELDS:
             setattr(average, field, frame.metric(field)[position].item() / frame.unit_per_us)
-        for field in (
-            "cpu_memory_usage",
-            "self_cpu_memory_usage",
-            "device_memory_usage",
-            "self_device_memory_usage",
-            "node_id",
-        ):
+        for field in (*MEMORY_FIELDS, "node_id"):
             setattr(average, field, int(frame.metric(field)[position]))
         flops = float(frame.metric("flops")[position])
         average.flops = int(flops) if flops.is_integer() else flops

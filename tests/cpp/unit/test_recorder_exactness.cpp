@@ -83,16 +83,6 @@ struct Producer {
   }
 };
 
-// Waits until each of them has produced `count` more, or is done: on a busy machine, they may not
-// run at all between a start and a stop otherwise.
-void let_produce(const std::vector<Producer>& producers, size_t count) {
-  for (const Producer& producer : producers) {
-    const size_t before = producer.produced.load(std::memory_order_relaxed);
-    if (before == SIZE_MAX) continue;
-    while (producer.produced.load(std::memory_order_relaxed) < before + count) ::sched_yield();
-  }
-}
-
 struct Produced {
   std::vector<uint64_t> begins;
   std::vector<std::pair<uint64_t, uint64_t>> refused;
@@ -138,119 +128,125 @@ size_t check_exact(const TickSession& session, const Produced& produced, bool dr
   return session.begins.size();
 }
 
+// Three producers beside the sessions of one round.
+struct Race {
+  explicit Race(long round) : round(round) {}
+  void produce(size_t at_most) {
+    for (Producer& producer : producers) producer.run(over, at_most);
+  }
+  void spin(long times) const {
+    for (long i = 0; i < times; ++i) fp::raw_ticks();
+  }
+  // Until each producer has produced some more, or is done: on a busy machine, they may not run at
+  // all between a start and a stop otherwise.
+  void wait() const {
+    for (const Producer& producer : producers) {
+      const size_t before = producer.produced.load(std::memory_order_relaxed);
+      if (before == SIZE_MAX) continue;
+      const size_t enough = before + static_cast<size_t>(round % 3) * 20;
+      while (producer.produced.load(std::memory_order_relaxed) < enough) ::sched_yield();
+    }
+  }
+  // Ends the producers; returns how many records the sessions have. dropping: see check_exact().
+  size_t check(std::initializer_list<const TickSession*> exact,
+               std::initializer_list<const TickSession*> dropping = {}) {
+    over.store(true);
+    const Produced produced = collect(producers);
+    size_t recorded = 0;
+    for (const TickSession* session : exact) recorded += check_exact(*session, produced, false);
+    for (const TickSession* session : dropping) recorded += check_exact(*session, produced, true);
+    return recorded;
+  }
+
+  const long round;
+  std::atomic<bool> over{false};
+  std::vector<Producer> producers{3};
+};
+
+fp::SessionRequest bounded(uint64_t chunks,
+                           fp::OverflowPolicy policy = fp::OverflowPolicy::drop_newest) {
+  fp::SessionRequest request;
+  request.max_bytes = chunks * fp::kChunkBytes;
+  request.policy = policy;
+  return request;
+}
+
+// Rounds of one session with a bound, which a racing stop ends.
+void check_bounded(uint64_t least_chunks, fp::OverflowPolicy policy) {
+  size_t recorded = 0;
+  for (long round = 0; round < scaled(30); ++round) {
+    Race race(round);
+    TickSession session;
+    session.start(bounded(least_chunks + static_cast<uint64_t>(round % 5), policy));
+    race.produce(60000);
+    race.spin(40000 * (round % 5));
+    race.wait();
+    session.stop();
+    recorded += race.check({}, {&session});
+  }
+  CHECK(recorded != 0);
+}
+
 }  // namespace
 
 TEST(racing_stops_lose_nothing) {
-  const long rounds = scaled(60);
   size_t recorded = 0;
-  for (long round = 0; round < rounds; ++round) {
-    std::atomic<bool> stop{false};
-    std::vector<Producer> producers(3);
-    for (Producer& producer : producers) producer.run(stop, 100000);
+  for (long round = 0; round < scaled(60); ++round) {
+    Race race(round);
+    race.produce(100000);
     TickSession session;
     session.start();
-    for (long spin = 0; spin < 2000 * (round % 7); ++spin) fp::raw_ticks();
-    let_produce(producers, static_cast<size_t>(round % 3) * 20);
+    race.spin(2000 * (round % 7));
+    race.wait();
     session.stop();
-    stop.store(true);
-    recorded += check_exact(session, collect(producers), false);
+    recorded += race.check({&session});
   }
   CHECK(recorded != 0);
 }
 
 TEST(sessions_that_start_and_stop_within_each_other_lose_nothing) {
-  const long rounds = scaled(25);
   size_t recorded = 0;
-  for (long round = 0; round < rounds; ++round) {
-    std::atomic<bool> stop{false};
-    std::vector<Producer> producers(3);
+  for (long round = 0; round < scaled(25); ++round) {
+    Race race(round);
     TickSession outer, a, b;
     outer.start();
-    for (Producer& producer : producers) producer.run(stop, 100000);
+    race.produce(100000);
     a.start();
-    for (long spin = 0; spin < 1000 * (round % 5); ++spin) fp::raw_ticks();
+    race.spin(1000 * (round % 5));
     b.start();
-    let_produce(producers, static_cast<size_t>(round % 3) * 20);
+    race.wait();
     a.stop();
-    for (long spin = 0; spin < 1000 * (round % 3); ++spin) fp::raw_ticks();
+    race.spin(1000 * (round % 3));
     b.stop();
     outer.stop();
-    stop.store(true);
-    const Produced produced = collect(producers);
-    recorded += check_exact(outer, produced, false);
-    recorded += check_exact(a, produced, false);
-    recorded += check_exact(b, produced, false);
+    recorded += race.check({&outer, &a, &b});
   }
   CHECK(recorded != 0);
 }
 
 TEST(the_bound_and_a_racing_stop_account_for_everything) {
-  const long rounds = scaled(30);
-  size_t recorded = 0;
-  for (long round = 0; round < rounds; ++round) {
-    std::atomic<bool> stop{false};
-    std::vector<Producer> producers(3);
-    fp::SessionRequest request;
-    request.max_bytes = static_cast<uint64_t>(2 + round % 5) * fp::kChunkBytes;
-    TickSession session;
-    session.start(request);
-    for (Producer& producer : producers) producer.run(stop, 60000);
-    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
-    let_produce(producers, static_cast<size_t>(round % 3) * 20);
-    session.stop();
-    stop.store(true);
-    recorded += check_exact(session, collect(producers), true);
-  }
-  CHECK(recorded != 0);
+  check_bounded(2, fp::OverflowPolicy::drop_newest);
 }
 
 TEST(overwriting_and_a_racing_stop_account_for_everything) {
-  const long rounds = scaled(30);
-  size_t recorded = 0;
-  for (long round = 0; round < rounds; ++round) {
-    std::atomic<bool> stop{false};
-    std::vector<Producer> producers(3);
-    fp::SessionRequest request;
-    request.max_bytes = static_cast<uint64_t>(4 + round % 5) * fp::kChunkBytes;
-    request.policy = fp::OverflowPolicy::overwrite_oldest;
-    TickSession session;
-    session.start(request);
-    for (Producer& producer : producers) producer.run(stop, 60000);
-    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
-    let_produce(producers, static_cast<size_t>(round % 3) * 20);
-    session.stop();
-    stop.store(true);
-    recorded += check_exact(session, collect(producers), true);
-  }
-  CHECK(recorded != 0);
+  check_bounded(4, fp::OverflowPolicy::overwrite_oldest);
 }
 
 TEST(different_bounds_and_policies_at_once) {
-  const long rounds = scaled(20);
   size_t recorded = 0;
-  for (long round = 0; round < rounds; ++round) {
-    std::atomic<bool> stop{false};
-    std::vector<Producer> producers(3);
-    fp::SessionRequest small, large, ring;
-    small.max_bytes = 2 * fp::kChunkBytes;
-    large.max_bytes = 400 * fp::kChunkBytes;
-    ring.max_bytes = 8 * fp::kChunkBytes;
-    ring.policy = fp::OverflowPolicy::overwrite_oldest;
-    TickSession a, b, c;
-    a.start(small);
-    for (Producer& producer : producers) producer.run(stop, 60000);
-    c.start(ring);
-    b.start(large);
-    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
-    let_produce(producers, static_cast<size_t>(round % 3) * 20);
-    a.stop();
-    c.stop();
-    b.stop();
-    stop.store(true);
-    const Produced produced = collect(producers);
-    recorded += check_exact(a, produced, true);
-    recorded += check_exact(b, produced, false);
-    recorded += check_exact(c, produced, true);
+  for (long round = 0; round < scaled(20); ++round) {
+    Race race(round);
+    TickSession small, large, ring;
+    small.start(bounded(2));
+    race.produce(60000);
+    ring.start(bounded(8, fp::OverflowPolicy::overwrite_oldest));
+    large.start(bounded(400));
+    race.spin(40000 * (round % 5));
+    race.wait();
+    small.stop();
+    ring.stop();
+    large.stop();
+    recorded += race.check({&large}, {&small, &ring});
   }
   CHECK(recorded != 0);
 }

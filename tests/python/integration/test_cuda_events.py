@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,17 @@ def occupy(stream=0):  # so that the program, however slow the machine is, is ah
 """
 
 
-def run_events(runtime: Path, cupti: Path, program: str, tmp_path: Path, **environment: str) -> Any:
-    """Run with events where CUPTI refuses us."""
-    settings = {"FAKE_CUPTI_FAIL": "cuptiSubscribe=39", "FASTPROF_CUDART_LIBRARY": str(runtime)}
-    return run(cupti, _EVENTS + program, tmp_path, **{**settings, **environment})
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run_events(runtime_double: Path, double: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Run a program with events where CUPTI refuses us; environment variables are arguments."""
+    settings = {
+        "FAKE_CUPTI_FAIL": "cuptiSubscribe=39",
+        "FASTPROF_CUDART_LIBRARY": str(runtime_double),
+    }
+    return lambda program, **more: run(double, _EVENTS + program, tmp_path, **settings, **more)
 
 
 @pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.version)
@@ -63,10 +71,8 @@ def test_torch_tells_its_stream_by_the_functions_that_we_call(tmp_path: Path) ->
     assert len(named) == 2 and all(f'"{name}"' in ours for name in named)
 
 
-def test_the_exclusive_profiler_times_ranges(
-    runtime_double: Path, double: Path, tmp_path: Path
-) -> None:
-    seen = run_events(runtime_double, double, """
+def test_the_exclusive_profiler_times_ranges(run_events: Run) -> None:
+    seen = run_events("""
 with profiler_legacy.profile(use_cuda=True) as prof:
     occupy()
     with record_function("outer"):
@@ -84,11 +90,9 @@ print(json.dumps({
     "made": cuda.fake_cudart_events_created(),
     "table": prof.table(),
 }))
-""", tmp_path, FAKE_CUDART_DEVICES="2")  # fmt: skip
+""", FAKE_CUDART_DEVICES="2")  # fmt: skip
     assert seen["ms"]["inner"] == pytest.approx(8, abs=0.01)
-    assert seen["ms"]["outer"] == pytest.approx(
-        12, abs=0.01
-    )  # PyTorch's rule: inner ranges included
+    assert seen["ms"]["outer"] == pytest.approx(12, abs=0.01)  # PyTorch's: inner ranges included
     assert seen["ms"]["aten::view"] == 0  # views are not timed
     assert seen["kernels"] == [["inner", "inner", 0], ["outer", "outer", 0]]
     assert seen["marks"] == ["__cuda_start_event", "__cuda_startup"] and seen["starts"] == 2
@@ -97,8 +101,8 @@ print(json.dumps({
     assert seen["made"] <= 16
 
 
-def test_events_are_used_again(runtime_double: Path, double: Path, tmp_path: Path) -> None:
-    seen = run_events(runtime_double, double, """
+def test_events_are_used_again(run_events: Run) -> None:
+    seen = run_events("""
 def once():
     with profiler_legacy.profile(use_cuda=True) as prof:
         for _ in range(50):
@@ -111,14 +115,12 @@ for _ in range(3):
     counts.append(once())
     gc.collect()
 print(json.dumps(counts))
-""", tmp_path)  # fmt: skip
+""")  # fmt: skip
     assert seen[0] == seen[1] == seen[2] > 100
 
 
-def test_without_a_device_the_exclusive_profiler_says_so(
-    runtime_double: Path, double: Path, tmp_path: Path
-) -> None:
-    seen = run_events(runtime_double, double, """
+def test_without_a_device_the_exclusive_profiler_says_so(run_events: Run) -> None:
+    seen = run_events("""
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     prof = profiler_legacy.profile(use_cuda=True)
@@ -126,15 +128,13 @@ with prof:
     with record_function("range"):
         pass
 print(json.dumps([prof.use_cuda, str(told[0].message), [e.name for e in prof.function_events]]))
-""", tmp_path, FAKE_CUDART_DEVICES="0")  # fmt: skip
+""", FAKE_CUDART_DEVICES="0")  # fmt: skip
     assert seen[0] is False and "CUDA is not available" in seen[1] and seen[2] == ["range"]
 
 
-def test_a_profile_times_ranges_where_another_tool_has_cupti(
-    runtime_double: Path, double: Path, tmp_path: Path
-) -> None:
+def test_a_profile_times_ranges_where_another_tool_has_cupti(run_events: Run) -> None:
     """Each range has the time of its own work: rows of a stream do not overlap."""
-    seen = run_events(runtime_double, double, """
+    seen = run_events("""
 with profile(activities=both) as prof:
     occupy()
     with record_function("outer"):
@@ -160,7 +160,7 @@ print(json.dumps({
     "supported": ProfilerActivity.CUDA in fastprof.supported_activities(),
     "parents": [table.name(table.column("parent")[r]) for r in rows(table, "cuda_runtime")],
 }))
-""", tmp_path)  # fmt: skip
+""")  # fmt: skip
     ms = seen["ms"]
     assert ms["outer"] == [pytest.approx(6, abs=0.01), pytest.approx(20, abs=0.01)]
     assert [ms[name][0] for name in ("first", "second")] == pytest.approx([8, 6], abs=0.01)
@@ -172,11 +172,11 @@ print(json.dumps({
 
 
 def test_devices_streams_and_threads_each_have_their_own_time(
-    runtime_double: Path, double: Path, tmp_path: Path
+    run_events: Run, tmp_path: Path
 ) -> None:
     """PyTorch's current stream, which the double of its library tells, is where events are recorded."""
     streams = build_torch_streams(tmp_path)
-    seen = run_events(runtime_double, double, f"""
+    seen = run_events(f"""
 torch_cuda = ctypes.CDLL({str(streams)!r})
 def on(device, stream, name, ms):
     cuda.cudaSetDevice(device)
@@ -193,15 +193,13 @@ table = prof.event_table
 print(json.dumps(sorted((table.name(r), int(table.column("device_index")[r]),
                          int(table.column("device_resource_id")[r]), int(table.duration_ns[r]) / 1e6)
                         for r in rows(table, "kernel"))))
-""", tmp_path, FAKE_CUDART_DEVICES="2")  # fmt: skip
+""", FAKE_CUDART_DEVICES="2")  # fmt: skip
     assert [row[:3] for row in seen] == [["a", 0, 1], ["b", 1, 1], ["c", 0, 2]]
     assert [row[3] for row in seen] == pytest.approx([5, 7, 9], abs=0.01)
 
 
-def test_captured_streams_are_left_alone(
-    runtime_double: Path, double: Path, tmp_path: Path
-) -> None:
-    seen = run_events(runtime_double, double, """
+def test_captured_streams_are_left_alone(run_events: Run) -> None:
+    seen = run_events("""
 with profile(activities=both) as prof:
     cuda.fake_cudart_capture(ctypes.c_void_p(0), 1)
     with record_function("captured"):
@@ -217,7 +215,7 @@ with profiler_legacy.profile(use_cuda=True) as legacy:
 table = prof.event_table
 print(json.dumps([[table.name(r) for r in rows(table, "kernel")], str(prof.missing),
                   [e.name for e in legacy.function_events]]))
-""", tmp_path)  # fmt: skip
+""")  # fmt: skip
     assert (
         seen[0] == ["timed"] and "captured into a CUDA graph" in seen[1] and seen[2] == ["captured"]
     )
@@ -229,18 +227,16 @@ print(json.dumps([[table.name(r) for r in rows(table, "kernel")], str(prof.missi
      "cudaEventRecord", "cudaEventSynchronize", "cudaEventElapsedTime", "cudaDeviceSynchronize",
      "cudaStreamIsCapturing"],
 )  # fmt: skip
-def test_any_function_may_fail(
-    runtime_double: Path, double: Path, tmp_path: Path, function: str
-) -> None:
+def test_any_function_may_fail(run_events: Run, function: str) -> None:
     """The CPU's part is whole; no failure of CUDA reaches the program."""
-    seen = run_events(runtime_double, double, """
+    seen = run_events("""
 def once():
     with profile(activities=both) as prof:
         with record_function("range"):
             work(1)
     return ["range" in [e.name for e in prof.events()], len(rows(prof.event_table, "kernel")), str(prof.missing)]
 print(json.dumps([once(), once()]))
-""", tmp_path, FAKE_CUDART_FAIL=f"{function}=700")  # fmt: skip
+""", FAKE_CUDART_FAIL=f"{function}=700")  # fmt: skip
     for has_range, kernels, missing in seen:
         assert has_range
         if function in ("cudaSetDevice", "cudaDeviceSynchronize"):
@@ -249,11 +245,9 @@ print(json.dumps([once(), once()]))
             assert kernels == 0 and "CUDA" in missing
 
 
-def test_nothing_is_observed_after_the_last_profile(
-    runtime_double: Path, double: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_observed_after_the_last_profile(run_events: Run) -> None:
     """Nested profiles share the callback; pauses, forks and exits leave the program alone."""
-    seen = run_events(runtime_double, double, """
+    seen = run_events("""
 outer = profile(activities=both); outer.start()
 with profile(activities=both) as inner:
     with record_function("two"):
@@ -274,5 +268,5 @@ if child == 0:
     os._exit(0)
 status = os.waitpid(child, 0)[1]
 print(json.dumps([names(outer), names(inner), cuda.fake_cudart_events_created() - made, status]))
-""", tmp_path)  # fmt: skip
+""")  # fmt: skip
     assert seen == [["three", "two"], ["two"], 0, 0]

@@ -23,7 +23,6 @@ from fastprof.cli.main import make_parser
 from fastprof.cli.recording_options import add_recording_options
 
 pytestmark = pytest.mark.nightly
-LIMIT_S = 300  # a hang, on a machine under any load
 # name -> (program, its last line)
 PROGRAMS = {
     "threads": (

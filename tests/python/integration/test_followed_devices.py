@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import build_double, genuine_headers
+from cuda_double import genuine_headers
 from followed_programs import followed, with_shards
 
 import fastprof
@@ -48,11 +48,6 @@ def report_work(prof, **more):
     prof.export_perfetto_trace(sys.argv[1] + ".pftrace")
     report(prof, **more)
 """
-
-
-@pytest.fixture(scope="module")
-def double(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_double(genuine_headers()[0], tmp_path_factory.mktemp("double"))
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from processes import python
 
-TIMEOUT_S = 120
 # Name -> (words of the first finding, program).
 PLANTED = {
     "retries": ("sleeping with_retries", """

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from processes import python
 from simulated_jobs import SimulatedJob
+from trace_tables import table_of_rows
 
 import fastprof
 
@@ -30,20 +31,12 @@ Row = tuple[tuple[str, str], int, int]
 def table_of(
     rows: list[Row], calls: list[dict[str, Any] | None] | None = None
 ) -> fastprof.EventTable:
-    kinds = list(dict.fromkeys(row[0] for row in rows))
     coded = fastprof.table.CodedColumn.encode(
         [None if call is None else json.dumps(call) for call in calls or [None] * len(rows)]
     )
-    return fastprof.EventTable(
-        {
-            "start_ns": [row[1] for row in rows],
-            "end_ns": [row[2] for row in rows],
-            "site": [kinds.index(row[0]) for row in rows],
-            "device_type": [int(row[0][1] in ("kernel", "gpu_memcpy")) for row in rows],
-        },
-        sites=[fastprof.table.Site(name, category=category) for name, category in kinds],
-        coded={"metadata_json": coded},
-    )
+    on_device = [int(category in ("kernel", "gpu_memcpy")) for (_, category), _, _ in rows]
+    plain = [(*kind, start, end) for kind, start, end in rows]
+    return table_of_rows(plain, coded={"metadata_json": coded}, device_type=on_device)
 
 
 def test_steps_of_optimizers_are_steps_where_the_program_names_none(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from processes import python
 
 import fastprof
 
-LIMIT_S = 300  # a hang, on a machine under any load
 MAIN = 'if __name__ == "__main__":\n    '
 PROGRAMS = {
     "thread pool not shut down": "import concurrent.futures as c\n"

@@ -11,7 +11,6 @@ import pytest
 from layout_cache import cache_folder, needs_compiler, use_cache  # noqa: F401
 from processes import python
 
-from fastprof import _core
 from fastprof.adapters.torch import headers as torch_headers
 from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
 from fastprof.adapters.torch.layout import FIELDS
@@ -22,18 +21,6 @@ pytestmark = [
     pytest.mark.integrations,
     needs_compiler,
 ]
-
-
-def test_the_headers_say_what_the_table_says(capfd: pytest.CaptureFixture[str]) -> None:
-    known = _core.torch_known_layout(torch.__version__, cxx11_abi(torch))
-    if known is None:
-        pytest.skip(f"torch {torch.__version__} is not in the table")
-    assert layout_from_headers(torch, "ops") == list(known)
-    assert len(known) == len(FIELDS)
-    capfd.readouterr()
-    torch_headers._answered.clear()
-    assert layout_from_headers(torch, "ops") == list(known)
-    assert capfd.readouterr().err == ""  # from the cache, nothing compiled
 
 
 def test_ops_of_a_torch_outside_the_table(cache: Path) -> None:

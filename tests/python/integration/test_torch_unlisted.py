@@ -23,7 +23,7 @@ from fastprof import _core
 from fastprof.adapters.torch import headers as torch_headers
 from fastprof.adapters.torch import inputs as torch_inputs
 from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
-from fastprof.adapters.torch.layout import INPUTS, MEMORY
+from fastprof.adapters.torch.layout import FIELDS, INPUTS, MEMORY
 
 HERE = Path(__file__).resolve().parent
 
@@ -65,14 +65,14 @@ def changed_torch(folder: Path, changes: dict[str, Callable[[str], str]]) -> Any
 
 @needs_inputs
 def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) -> None:
-    inputs, memory = (
-        _core.torch_known_input_layout(VERSION, True),
-        _core.torch_known_memory_layout(VERSION),
-    )
-    assert inputs is not None and memory is not None
+    inputs = _core.torch_known_input_layout(VERSION, True)
+    memory = _core.torch_known_memory_layout(VERSION)
+    ops = _core.torch_known_layout(torch.__version__, CXX11_ABI)
+    assert inputs is not None and memory is not None and ops is not None
     found = dict(zip(INPUTS, layout_from_headers(torch, "inputs"), strict=True))
     assert found == dict(zip(INPUTS, inputs, strict=True))
     assert layout_from_headers(torch, "memory") == list(memory) and len(memory) == len(MEMORY)
+    assert layout_from_headers(torch, "ops") == list(ops) and len(ops) == len(FIELDS)
     said = capfd.readouterr().err.splitlines()
     assert (
         len(said) == 1 and "compiled a probe against the headers of torch" in said[0]

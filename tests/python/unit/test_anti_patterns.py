@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trace_tables import table_of_rows
 
 import fastprof
 from fastprof.analysis import find_anti_patterns, report_all_anti_patterns
@@ -27,25 +28,13 @@ def table_of(tree: Tree, kernels: Any = None, device: bool = False, **coded: Any
         start.append(at)
         end.append(at + max(duration, inside + 1))
         at = at + 1 if stop else end[-1] + 1
-    names = list(dict.fromkeys(name for name, _, _ in tree))
-    is_op = [name.startswith("aten::") for name in names]
-    sites = [
-        fastprof.Site(name, category="cpu_op" if op else "python_function")
-        for name, op in zip(names, is_op, strict=True)
+    rows = [
+        (name, "cpu_op" if name.startswith("aten::") else "python_function", *times)
+        for (name, _, _), *times in zip(tree, start, end, strict=True)
     ]
-    columns: dict[str, Any] = {
-        "start_ns": start,
-        "end_ns": end,
-        "site": [names.index(name) for name, _, _ in tree],
-    }
-    if device:
-        columns["device_type"] = [0] * len(tree)
-    return fastprof.EventTable(
-        columns,
-        sites=sites,
-        kernels=kernels,
-        coded={name: CodedColumn.encode(values) for name, values in coded.items()},
-    )
+    columns: dict[str, Any] = {"device_type": [0] * len(tree)} if device else {}
+    values = {name: CodedColumn.encode(each) for name, each in coded.items()}
+    return table_of_rows(rows, coded=values, **columns).with_columns(kernels=kernels)
 
 
 def found(table: Any) -> dict[str, tuple[int, int]]:

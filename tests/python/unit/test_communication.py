@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from report_reader import read_report
+from trace_tables import table_of_rows
 
 import fastprof
 from fastprof.analysis import explain
@@ -27,24 +28,18 @@ Row = tuple[tuple[str, str], int, int, int, int]
 
 
 def table_of(rows: list[Row]) -> fastprof.EventTable:
-    names = [
-        (f"{row[0][0]}{number}" if row[0] is STEP else row[0][0], row[0][1])
-        for number, row in enumerate(rows)
+    plain = [
+        (f"{kind[0]}{number}" if kind is STEP else kind[0], kind[1], start, end)
+        for number, (kind, start, end, _, _) in enumerate(rows)
     ]
-    kinds = list(dict.fromkeys(names))
-    host = [row[3] < 0 for row in rows]
-    return fastprof.EventTable(
-        {
-            "start_ns": [row[1] for row in rows],
-            "end_ns": [row[2] for row in rows],
-            "site": [kinds.index(name) for name in names],
-            "track": [0 if each else 1 + row[3] for each, row in zip(host, rows, strict=True)],
-            "external_id": [n + 1 if each else 0 for n, each in enumerate(host)],
-            "linked_correlation_id": [row[4] for row in rows],
-            "device_index": [max(row[3], 0) for row in rows],
-            "device_type": [int(not each) for each in host],
-        },
-        sites=[fastprof.Site(name, category=category) for name, category in kinds],
+    devices = [device for _, _, _, device, _ in rows]
+    return table_of_rows(
+        plain,
+        track=[1 + device for device in devices],
+        external_id=[n + 1 if device < 0 else 0 for n, device in enumerate(devices)],
+        linked_correlation_id=[row[4] for row in rows],
+        device_index=[max(device, 0) for device in devices],
+        device_type=[int(device >= 0) for device in devices],
         tracks=[fastprof.Track(n + 1, name=f"track {n}") for n in range(4)],
     )
 

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from trace_tables import table_of_rows
+
 import fastprof
 from fastprof.analysis import explain
 
@@ -17,23 +19,14 @@ Row = tuple[str, str, int, int, int]
 
 
 def table_of(rows: list[Row]) -> fastprof.EventTable:
-    sites = [
-        fastprof.Site(name, category=category)
-        for name, category in dict.fromkeys((row[0], row[1]) for row in rows)
-    ]
-    names = [site.name for site in sites]
     on_device = [row[1] == "kernel" for row in rows]
-    return fastprof.EventTable(
-        {
-            "start_ns": [row[2] * US for row in rows],
-            "end_ns": [row[3] * US for row in rows],
-            "site": [names.index(row[0]) for row in rows],
-            "track": [int(device) for device in on_device],
-            "linked_correlation_id": [row[4] for row in rows],
-            "device_index": [0 if device else -1 for device in on_device],
-            "device_type": [int(device) for device in on_device],
-        },
-        sites=sites,
+    return table_of_rows(
+        [row[:4] for row in rows],
+        unit_ns=US,
+        track=[int(device) for device in on_device],
+        linked_correlation_id=[row[4] for row in rows],
+        device_index=[0 if device else -1 for device in on_device],
+        device_type=[int(device) for device in on_device],
         tracks=[fastprof.Track(1, name="main"), fastprof.Track(2, name="stream 7")],
     )
 

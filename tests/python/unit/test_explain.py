@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trace_tables import table_of_rows
 from waiting_threads import until_threads_wait
 
 import fastprof
@@ -20,20 +21,11 @@ MS = 1_000_000
 Row = tuple[str, int, int, int]  # name, start, end, track
 
 
-def table_of(rows: list[Row], *more: str) -> fastprof.EventTable:
-    names = list(dict.fromkeys(row[0] for row in rows))
-    sites = [
-        fastprof.Site(n, category="cpu_op" if n.startswith("aten") else "user_annotation")
-        for n in names
-    ]
-    return fastprof.EventTable(
-        {
-            "start_ns": [row[1] for row in rows],
-            "end_ns": [row[2] for row in rows],
-            "site": [names.index(row[0]) for row in rows],
-            "track": [row[3] for row in rows],
-        },
-        sites=sites,
+def table_of(rows: list[Row]) -> fastprof.EventTable:
+    categories = ["cpu_op" if name.startswith("aten") else "user_annotation" for name, *_ in rows]
+    return table_of_rows(
+        [(row[0], category, *row[1:3]) for row, category in zip(rows, categories, strict=True)],
+        track=[row[3] for row in rows],
         tracks=[fastprof.Track(1, name="main"), fastprof.Track(2, name="writer")],
     )
 

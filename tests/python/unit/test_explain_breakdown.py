@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from processes import python
+from trace_tables import table_of_rows
 
 import fastprof
 from fastprof.analysis import explain
@@ -22,15 +23,10 @@ Row = tuple[str, str, int, int, int]  # name, category, start, end in ms, track
 
 
 def table_of(rows: list[Row], **coded: Any) -> fastprof.EventTable:
-    kinds = list(dict.fromkeys((name, category) for name, category, *_ in rows))
-    return fastprof.EventTable(
-        {
-            "start_ns": [row[2] * MS for row in rows],
-            "end_ns": [row[3] * MS for row in rows],
-            "site": [kinds.index(row[:2]) for row in rows],
-            "track": [row[4] for row in rows],
-        },
-        sites=[fastprof.Site(name, category=category) for name, category in kinds],
+    return table_of_rows(
+        [row[:4] for row in rows],
+        unit_ns=MS,
+        track=[row[4] for row in rows],
         tracks=[fastprof.Track(1, name="main"), fastprof.Track(2, name="writer")],
         **coded,
     )

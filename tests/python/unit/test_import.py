@@ -14,7 +14,6 @@ from processes import python
 import fastprof
 from fastprof import _paths, compat
 
-ROOT = Path(__file__).resolve().parents[3]
 # Modules that programs import from the root of the package -> the folder that contains them.
 PUBLIC_PATHS = {
     "devices": "record",
