@@ -186,7 +186,7 @@ def _appended(
         old = table.column(name)
         added = new.get(name)
         if added is None:
-            added = _default(table, name, size)
+            added = _default(name, size)
         columns[name] = np.concatenate([old, added.astype(old.dtype)])
     coded = {
         name: CodedColumn(
@@ -194,25 +194,16 @@ def _appended(
         )
         for name, column in table.coded.items()
     }
-    return EventTable(
+    return table.replaced(
         columns,
         sites=SiteTable.from_sites(sites),
         tracks=TrackTable.from_tracks(tracks),
         coded=coded,
-        kernels=table.kernels,
-        payload_words=table.payload_words,
-        strings=table.strings,
-        t0_ns=table.t0_ns,
-        t1_ns=table.t1_ns,
-        clock_error_ns=table.clock_error_ns,
-        pid=table.pid,
-        process_name=table.process_name,
-        dropped=table.dropped,
-        metadata=table.metadata,
+        begin_ordered=False,
     )
 
 
-def _default(table: EventTable, name: str, size: int) -> Array:
+def _default(name: str, size: int) -> Array:
     from fastprof.model.columns import COLUMNS
 
     default = COLUMNS[name].default

@@ -160,20 +160,17 @@ class _Merge:
             self._external += int(
                 max(table.column(n).max() for n in ("external_id", "linked_correlation_id"))
             )
-        return EventTable(
+        return table.replaced(
             columns,
             sites=sites,
             tracks=tracks,
             coded=coded,
             kernels=kernels,
-            payload_words=table.payload_words,
+            strings=(),
             t0_ns=table.t0_ns + shift_ns,
             t1_ns=table.t1_ns + shift_ns,
-            clock_error_ns=table.clock_error_ns,
             pid=pids[table.pid],
-            process_name=table.process_name,
-            dropped=table.dropped,
-            metadata=table.metadata,
+            begin_ordered=False,
         )
 
     def _renumber(self, columns: dict[str, Any], first_id: int) -> dict[str, tuple[int, int]]:

@@ -329,22 +329,13 @@ class EventTable(TableResults):
 
     def __reduce__(self) -> Any:
         # Pickles the constructor's arguments; cached values are recomputed.
-        arguments = {
-            "tracks": self.tracks,
-            "coded": self.coded,
-            "kernels": self.kernels,
-            "payload_words": self.payload_words,
-            "strings": tuple(self.strings),
-            "t0_ns": self.t0_ns,
-            "t1_ns": self.t1_ns,
-            "clock_error_ns": self.clock_error_ns,
-            "pid": self.pid,
-            "process_name": self.process_name,
-            "dropped": self.dropped,
-            "metadata": self.metadata,
-            "begin_ordered": self.begin_ordered,
-        }
-        return _rebuilt_table, (self.to_dict(), self.sites, arguments)
+        arguments = {**self._arguments(), "strings": tuple(self.strings)}
+        sites = arguments.pop("sites")
+        return _rebuilt_table, (self.to_dict(), sites, arguments)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments except for the columns."""
+        return {name: getattr(self, name) for name in self.__slots__ if name[0] != "_"}
 
     # ---- deriving ------------------------------------------------------------------------------
 
@@ -387,11 +378,11 @@ class EventTable(TableResults):
             columns["id"] = self.column("id")[selector]
         monotone = isinstance(rows, slice) and (rows.step is None or rows.step > 0)
         monotone = monotone or (not isinstance(rows, slice) and selector.dtype == np.bool_)
-        return self._derive(
+        return self.replaced(
             columns,
-            {n: c.take(selector) for n, c in self.coded.items()},
-            kernels,
-            self.begin_ordered and monotone,
+            coded={n: c.take(selector) for n, c in self.coded.items()},
+            kernels=kernels,
+            begin_ordered=self.begin_ordered and monotone,
         )
 
     def with_columns(
@@ -403,13 +394,16 @@ class EventTable(TableResults):
         sites: SiteTable | None = None,
     ) -> EventTable:
         """Return a table with columns added or replaced; the others are shared, not copied."""
-        return self._derive(
+        return self.replaced(
             {**self._columns, **(columns or {})},
-            {**self.coded, **(coded or {})},
-            self.kernels if kernels is None else kernels,
-            self.begin_ordered,
-            sites,
+            coded={**self.coded, **(coded or {})},
+            kernels=self.kernels if kernels is None else kernels,
+            sites=self.sites if sites is None else sites,
         )
+
+    def replaced(self, columns: Mapping[str, Any], **changes: Any) -> EventTable:
+        """Return a table of these columns. changes: arguments of the constructor; the others are this table's."""
+        return EventTable(columns, **{**self._arguments(), **changes})
 
     def without_overhead(self, event_cost: Mapping[str, Any] | None = None) -> EventTable:
         """Return the table with what recording cost taken out of its times.
@@ -422,32 +416,6 @@ class EventTable(TableResults):
         from fastprof.model.own_cost import without_own_cost
 
         return without_own_cost(self, event_cost)
-
-    def _derive(
-        self,
-        columns: Mapping[str, Any],
-        coded: Mapping[str, CodedColumn],
-        kernels: KernelTable | None,
-        begin_ordered: bool,
-        sites: SiteTable | None = None,
-    ) -> EventTable:
-        return EventTable(
-            columns,
-            sites=self.sites if sites is None else sites,
-            tracks=self.tracks,
-            coded=coded,
-            kernels=kernels,
-            payload_words=self.payload_words,
-            strings=self.strings,
-            t0_ns=self.t0_ns,
-            t1_ns=self.t1_ns,
-            clock_error_ns=self.clock_error_ns,
-            pid=self.pid,
-            process_name=self.process_name,
-            dropped=self.dropped,
-            metadata=self.metadata,
-            begin_ordered=begin_ordered,
-        )
 
 
 def _rebuilt_table(
