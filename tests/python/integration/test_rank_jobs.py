@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real jobs of many ranks: what launchers tell a rank, shards of earlier jobs, and a slow rank of gloo."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import python
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+# Prints 36 when all of the job's processes have come as far.
+WAITING = """
+import os, sys, time
+open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+end = time.monotonic() + 300
+while len(os.listdir(sys.argv[1])) < int(sys.argv[2]) and time.monotonic() < end:
+    time.sleep(0.01)
+print(sum(range(9)))
+"""
+
+
+def run_ranks(folder: Path, of_ranks: list[dict[str, str]]) -> None:
+    """Run a program under `fastprof run --ranks` once for each dictionary of a launcher's variables, side by side."""
+    launchers = ("RANK", "WORLD", "SLURM", "MASTER", "TORCHELASTIC", "PMIX")
+    kept = {n: v for n, v in os.environ.items() if n.split("_")[0] not in launchers}
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        (folder / "waiting.py").write_text(WAITING)
+        words = ["run", "--ranks", "ranks", "waiting.py", place, str(len(of_ranks))]
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", "fastprof", *words],
+                cwd=folder, env={**kept, **each}, stdout=subprocess.PIPE, text=True,
+            )
+            for each in of_ranks
+        ]  # fmt: skip
+        for each in running:
+            assert each.communicate(timeout=300)[0] == "36\n" and each.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}, (3, 8, 1, "torchrun")),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2, -1, "Open MPI")),
+        ({"PMI_RANK": "5", "PMI_SIZE": "6"}, (5, 6, -1, "PMI")),
+        ({"SLURM_PROCID": "9", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1"}, (9, 16, 1, "srun")),
+        (
+            {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "RANK": "7", "WORLD_SIZE": "16"},
+            (7, 16, -1, "torchrun"),
+        ),
+        ({"RANK": "9", "WORLD_SIZE": "8"}, (0, 1, -1, "nothing")),
+        ({}, (0, 1, -1, "nothing")),
+    ],
+)
+def test_fastprof_run_finds_its_rank(
+    tmp_path: Path, variables: dict[str, str], expected: tuple[int, int, int, str]
+) -> None:
+    run_ranks(tmp_path, [variables])
+    manifest = json.loads((tmp_path / "ranks" / f"rank-{expected[0]:05}.json").read_text())
+    found = [manifest[name] for name in ("rank", "world_size", "local_rank", "found_by")]
+    assert tuple(found) == expected
+    assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"TORCHELASTIC_RUN_ID": "a"}, {"TORCHELASTIC_RUN_ID": "b"}),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1"}),
+        ({"MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}, {"MASTER_PORT": "29500"}),
+        ({}, {}),  # by time alone
+        ({"WORLD_SIZE": "5"}, {}),
+    ],
+)
+def test_shards_of_an_earlier_job_are_left_out(
+    tmp_path: Path, earlier: dict[str, str], later: dict[str, str]
+) -> None:
+    """Rank 1 of the later job wrote nothing, so that its shard in the folder is of the earlier one."""
+    for variables, ranks in ((earlier, "012"), (later, "02")):
+        run_ranks(tmp_path, [{"RANK": each, "WORLD_SIZE": "3", **variables} for each in ranks])
+        if variables is earlier:
+            assert fastprof.ranks.open(tmp_path / "ranks").ranks == [0, 1, 2]
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == [0, 2] and job.world_size == 3
+    assert "rank 1: of an earlier job of" in job.problems[0]
+    assert "rank 1 of 3 not in the folder" in job.problems
+    with pytest.raises(fastprof.errors.FormatError, match="an earlier job"):
+        fastprof.ranks.open(tmp_path / "ranks", strict=True)
+
+
+JOB = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import fastprof
+
+def work(rank, size, store):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    chosen = fastprof.schedule(wait=1, warmup=1, active=10, repeat=1)
+    handler = fastprof.rank_trace_handler("ranks")
+    with fastprof.profile(schedule=chosen, on_trace_ready=handler) as prof:
+        for _ in range(12):
+            with fastprof.record_function("data"):
+                time.sleep(0.3 if rank == 1 else 0)
+            model(torch.ones(32, 64)).sum().backward()
+            optimizer.step()
+            prof.step()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    size = int(sys.argv[1])
+    mp.spawn(work, args=(size, sys.argv[2]), nprocs=size)
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    (tmp_path / "job.py").write_text(JOB)
+    python("job.py", size, tmp_path / "store", cwd=tmp_path, check=True)
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == list(range(size)) and job.world_size == size and job.problems == []
+    assert job.steps.tolist() == list(range(2, 12))
+    assert job.stragglers[0].rank == 1 and job.stragglers[0].cost_ns > 100_000_000
+    assert {name for name, _ in job.why(1)[:2]} == {"idle", "data"}
+    matched = job.collectives
+    assert matched.unmatched == 0 and (np.bincount(matched.call) == size).all() and len(matched)
+    printed = python("-m", "fastprof", "ranks", "ranks", cwd=tmp_path, check=True).stdout
+    assert "rank 1: " in printed and "problem" not in printed
+    values = json.loads(
+        python("-m", "fastprof", "ranks", "ranks", "--as-json", cwd=tmp_path, check=True).stdout
+    )
+    assert values["stragglers"][0]["rank"] == 1 and len(values["ranks"]) == size
