@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 import fastprof
-from fastprof.analysis import (
-    BasicEvaluation,
-    explain,
-    find_anti_patterns,
-    report_all_anti_patterns,
-)
+from fastprof.analysis import BasicEvaluation, explain, find_anti_patterns, report_all_anti_patterns
 
 
 def table_of(n: int) -> fastprof.EventTable:

@@ -142,10 +142,7 @@ def format_of(path: str | os.PathLike[str], given: str | None = None) -> str:
 
 
 def export(
-    path: str | os.PathLike[str],
-    kind: str,
-    table: Callable[[], Any],
-    events: Callable[[], Any],
+    path: str | os.PathLike[str], kind: str, table: Callable[[], Any], events: Callable[[], Any]
 ) -> None:
     """Write a file in one of FORMATS. table, events: return what its writer is called with."""
     chosen = FORMATS[kind]

@@ -6,11 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from fastprof.views import (
-    EventList,
-    FunctionEvent,
-    FunctionEventAvg,
-)
+from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["average_of", "both_forms", "built", "event", "parents"]
 

@@ -73,11 +73,7 @@ SCENARIOS: dict[str, Scenario] = {
         },
     ),
     "text that is not interned": Scenario(
-        [
-            state(),
-            track(5, **THREAD),
-            event(100, INSTANT, name_iid=9, track_uuid=5),
-        ],
+        [state(), track(5, **THREAD), event(100, INSTANT, name_iid=9, track_uuid=5)],
         [(100, 0, "", "")],
         skipped_events={"text that is not interned": 1},
     ),

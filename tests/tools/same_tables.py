@@ -81,10 +81,7 @@ def _placeless(message: str) -> str:
 
 
 def same_outcome(
-    path: Path,
-    data: bytes,
-    salvage: bool = False,
-    pack: Callable[[bytes], bytes] = bytes,
+    path: Path, data: bytes, salvage: bool = False, pack: Callable[[bytes], bytes] = bytes
 ) -> bool:
     """Load `data` and one_by_one(data): equal tables, or FormatErrors with equal messages. True for tables.
 

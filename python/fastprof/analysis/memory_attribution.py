@@ -232,10 +232,7 @@ def _with_own_rows(
     table: EventTable, usage: list[Array], left_over: Array, failed: Array
 ) -> EventTable:
     """Return the table with its memory columns and with unattributed records as rows of their own."""
-    columns: dict[str, Any] = {
-        "cpu_memory_usage": usage[0],
-        "device_memory_usage": usage[1],
-    }
+    columns: dict[str, Any] = {"cpu_memory_usage": usage[0], "device_memory_usage": usage[1]}
     sites = table.sites
     if len(left_over) or len(failed):
         listed = np.concatenate([left_over, failed])

@@ -83,9 +83,7 @@ def _hints(function: _Function, with_numpy: bool) -> Iterator[Hint]:
                 )
             if isinstance(node, ast.Compare) and _searches(node, lists):
                 yield Hint(
-                    node.lineno,
-                    "it searches a list in a loop",
-                    "Use a set or dict for membership",
+                    node.lineno, "it searches a list in a loop", "Use a set or dict for membership"
                 )
             if with_numpy and isinstance(node, ast.BinOp) and _operators(node) >= _TEMPORARIES:
                 yield Hint(

@@ -54,10 +54,7 @@ class WaitKind(NamedTuple):
 KINDS = (
     WaitKind(
         "garbage collection",
-        {
-            _RANGE: re.compile(r"^Python GC$"),
-            _CALL: re.compile(r"^<built-in function collect>$"),
-        },
+        {_RANGE: re.compile(r"^Python GC$"), _CALL: re.compile(r"^<built-in function collect>$")},
         "Freeze or disable the garbage collector in the loop, and collect between steps",
     ),
     WaitKind(
@@ -109,7 +106,7 @@ KINDS = (
                 r"^<(built-in )?method '?(recv(_into)?|sendall|accept|connect)\b.*socket|"
                 r"^<built-in (function|method) (select|poll|epoll|fsync|wait|waitpid)\b|"
                 r"^<(built-in )?method '?(poll|read|readinto|flush)\b.*(epoll|_io\.)"
-            ),
+            )
         },
         "Do input and output ahead or on another thread",
     ),

@@ -9,13 +9,7 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.same_enum import SameEnum
 
-__all__ = [
-    "DEVICE_TIME_TYPES",
-    "DeviceType",
-    "as_device_type",
-    "device_type_name",
-    "is_device",
-]
+__all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type", "device_type_name", "is_device"]
 
 
 class DeviceType(SameEnum, enum.IntEnum):

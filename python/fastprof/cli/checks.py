@@ -251,10 +251,7 @@ def _gpus() -> Iterator[Finding]:
     cuda = nvidia[0] if nvidia else "a device" if Path("/dev/nvidiactl").exists() else ""
     if is_rocm() or (has_amd_driver() and not cuda):
         cuda = "AMD's driver (/dev/kfd)" if has_amd_driver() else ""
-    here = {
-        "CUDA": cuda,
-        "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
-    }
+    here = {"CUDA": cuda, "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else ""}
     for activity in ProfilerActivity:
         reason = missing_reason(activity)
         device = here.get(activity.name, "")

@@ -156,11 +156,7 @@ def _is_backing_file(path: str) -> bool:
 
 
 def table_text(
-    events: Any,
-    options: argparse.Namespace,
-    screen: Screen,
-    *,
-    calls: bool = True,
+    events: Any, options: argparse.Namespace, screen: Screen, *, calls: bool = True
 ) -> str:
     """Return the averages of an EventList as a table of text: on a terminal with its width, bars and colours.
 

@@ -12,11 +12,7 @@ import warnings
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.compat.sole_observer import (
-    check_sole_observer,
-    is_registered,
-    torchs_observer_class,
-)
+from fastprof.compat.sole_observer import check_sole_observer, is_registered, torchs_observer_class
 
 __all__ = ["ExecutionTraceObserver", "check_observer_may_start", "observer_of_environment"]
 

@@ -201,8 +201,7 @@ class _Payload:
         found: dict[str, CodedColumn] = {}
         if with_stack:
             stack = self._texts(
-                "stack",
-                lambda text: [entry for entry in text.split("\n") if keeps_frame(entry)],
+                "stack", lambda text: [entry for entry in text.split("\n") if keeps_frame(entry)]
             )
             if stack is not None:
                 found["stack"] = stack
@@ -290,10 +289,7 @@ class _Payload:
         if not names:
             return None
         begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # index of block, 0: none
-        for column, kind in (
-            (begin, DetailType.COUNTERS_BEGIN),
-            (end, DetailType.COUNTERS_END),
-        ):
+        for column, kind in ((begin, DetailType.COUNTERS_BEGIN), (end, DetailType.COUNTERS_END)):
             for rows, at in self.details.blocks_of(kind):
                 column[rows] = at
         size = len(names) + 2  # the counters, and enabled and running time

@@ -46,10 +46,7 @@ class OpInputColumns:
     """
 
     def __init__(
-        self,
-        codes: Array | None,
-        blocks: Sequence[Sequence[int]],
-        found: FoundInputs,
+        self, codes: Array | None, blocks: Sequence[Sequence[int]], found: FoundInputs
     ) -> None:
         self._codes = codes
         self._inputs = _Decoded(blocks)

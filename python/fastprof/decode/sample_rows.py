@@ -17,13 +17,7 @@ from fastprof.base.distinct import distinct
 from fastprof.model.nesting import nest_intervals
 from fastprof.model.sampled_stacks import SampledStacks
 from fastprof.model.sites import Site, SiteTable, Track, TrackTable
-from fastprof.model.table import (
-    NO_PAYLOAD,
-    CodedColumn,
-    EventFlag,
-    EventKind,
-    EventTable,
-)
+from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventKind, EventTable
 
 __all__ = ["with_samples"]
 

@@ -115,10 +115,7 @@ def _times_us(device: DeviceMemory, table: EventTable) -> list[float]:
 
 
 def _json_text(
-    file: Any,
-    table: EventTable,
-    devices: Sequence[DeviceMemory],
-    failures: Sequence[FailedRequest],
+    file: Any, table: EventTable, devices: Sequence[DeviceMemory], failures: Sequence[FailedRequest]
 ) -> None:
     document = {
         "unit": "bytes",
@@ -145,10 +142,7 @@ def _json_text(
 
 
 def _csv_rows(
-    file: Any,
-    table: EventTable,
-    devices: Sequence[DeviceMemory],
-    failures: Sequence[FailedRequest],
+    file: Any, table: EventTable, devices: Sequence[DeviceMemory], failures: Sequence[FailedRequest]
 ) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("device", "time_us", "bytes", "recorded", "allocated", "reserved"))
@@ -163,10 +157,7 @@ def _csv_rows(
 
 
 def _page(
-    file: Any,
-    table: EventTable,
-    devices: Sequence[DeviceMemory],
-    failures: Sequence[FailedRequest],
+    file: Any, table: EventTable, devices: Sequence[DeviceMemory], failures: Sequence[FailedRequest]
 ) -> None:
     title = html.escape(table.process_name or "memory")
     file.write(

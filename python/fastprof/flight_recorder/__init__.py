@@ -59,13 +59,7 @@ _NOT_OPTIONS = (
         "schedule",
         "on_trace_ready",
     ),
-    *(
-        "overflow",
-        "spill_folder",
-        "backing_file",
-        "keep_backing_file",
-        "follow_children",
-    ),
+    *("overflow", "spill_folder", "backing_file", "keep_backing_file", "follow_children"),
     "execution_trace_observer",
 )
 

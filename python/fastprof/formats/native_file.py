@@ -46,17 +46,7 @@ MAGIC = b"\x89FPROF\r\n"
 VERSION = 1
 PREFIX = struct.Struct("<8sIIQQ")
 ALIGNMENT = 64
-DTYPES = (
-    "bool",
-    "uint8",
-    "uint16",
-    "int16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float64",
-)
+DTYPES = ("bool", "uint8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float64")
 _MAX_DEPTH = 64
 
 

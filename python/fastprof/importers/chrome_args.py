@@ -69,14 +69,7 @@ LISTS = (
     ("Concrete Inputs", "concrete_inputs"),
 )
 # Args that encode a row's flags; fastprof's writer generates them again.
-STATES = (
-    "finished",
-    "is_async",
-    "End thread",
-    "clock_discontinuity",
-    "clamped",
-    "enclosing",
-)
+STATES = ("finished", "is_async", "End thread", "clock_discontinuity", "clamped", "enclosing")
 _STATE = frozenset(STATES)
 _FLAGS = (
     ("clock_discontinuity", int(EventFlag.CLOCK_DISCONTINUITY)),

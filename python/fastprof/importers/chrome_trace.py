@@ -11,11 +11,7 @@ import numpy as np
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.distinct import distinct
-from fastprof.importers.chrome_events import (
-    MARKS_PID,
-    ChromeEvents,
-    MalformedEventError,
-)
+from fastprof.importers.chrome_events import MARKS_PID, ChromeEvents, MalformedEventError
 from fastprof.importers.chrome_ids import described_processes, id_of, number_ids
 from fastprof.importers.decimal_times import exact_json
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions

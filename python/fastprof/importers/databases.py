@@ -47,9 +47,7 @@ def _source(path: str | os.PathLike[str] | BinaryIO, max_memory_bytes: int) -> S
 
 
 def load_nsys(
-    path: str | os.PathLike[str] | BinaryIO,
-    *,
-    max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
+    path: str | os.PathLike[str] | BinaryIO, *, max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES
 ) -> EventTable:
     """Read an SQLite export of Nsight Systems (`nsys export --type sqlite REPORT.nsys-rep`).
 
@@ -69,9 +67,7 @@ def load_nsys(
 
 
 def load_nvprof_ranges(
-    path: str | os.PathLike[str] | BinaryIO,
-    *,
-    max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
+    path: str | os.PathLike[str] | BinaryIO, *, max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES
 ) -> EventTable:
     """Return the ranges of a database of nvprof as nvprof_ranges() does; parameters and errors as load_nsys()."""
     with _source(path, max_memory_bytes) as source, SqliteFile(source) as database:

@@ -5,12 +5,7 @@ from __future__ import annotations
 
 from fastprof.base import errors
 
-__all__ = [
-    "DEFAULT_MAX_MEMORY_BYTES",
-    "JSON_BYTES_A_CHARACTER",
-    "LimitError",
-    "MemoryBudget",
-]
+__all__ = ["DEFAULT_MAX_MEMORY_BYTES", "JSON_BYTES_A_CHARACTER", "LimitError", "MemoryBudget"]
 
 DEFAULT_MAX_MEMORY_BYTES = 4 << 30
 

@@ -242,8 +242,7 @@ def _copies_or_fills(database: SqliteFile, names: NameCodes, what: str) -> list[
         category = "gpu_memcpy"
     sizes, of_row = distinct_values(size)
     args = CodedColumn(
-        of_row.astype(np.int32),
-        tuple(f'{{"bytes": {number}}}' for number in sizes.tolist()),
+        of_row.astype(np.int32), tuple(f'{{"bytes": {number}}}' for number in sizes.tolist())
     )
     return [
         DeviceWork(

@@ -121,11 +121,7 @@ class TrackEvents:
         return names[0] if len(names) == 1 else ",".join(names)
 
     def _set_track(
-        self,
-        sequence: Sequence,
-        found: dict[int, Any],
-        legacy: dict[int, Any],
-        event: TrackEvent,
+        self, sequence: Sequence, found: dict[int, Any], legacy: dict[int, Any], event: TrackEvent
     ) -> tuple[int, int]:
         """Set the event's track: by uuid, else its sequence's thread. Return that thread's (pid, tid)."""
         tracks = self.target.tracks

@@ -48,10 +48,7 @@ class PacketReader:
     """
 
     def __init__(
-        self,
-        source: Source,
-        clocks: Clocks | None = None,
-        is_sorted: bool = False,
+        self, source: Source, clocks: Clocks | None = None, is_sorted: bool = False
     ) -> None:
         self.source = source
         self.largest_packet_bytes = min(_MAX_PACKET_BYTES, source.budget.max_json_chars)

@@ -81,10 +81,7 @@ def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
         "device_type": (types[site] if size else site, np.zeros(count, np.int64)),
         "device_index": (np.zeros(size, np.int32), np.zeros(count, np.int32)),
         "external_id": (np.where(on_device, 0, correlation), np.zeros(count, np.int64)),
-        "linked_correlation_id": (
-            np.where(on_device, correlation, 0),
-            np.zeros(count, np.int64),
-        ),
+        "linked_correlation_id": (np.where(on_device, correlation, 0), np.zeros(count, np.int64)),
         "kind": (
             np.full(size, int(EventKind.RANGE)),
             np.where(ends.begins, int(EventKind.FLOW_BEGIN), int(EventKind.FLOW_END)),

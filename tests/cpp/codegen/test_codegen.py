@@ -75,14 +75,7 @@ def test_the_reader_sees_what_it_must_reject(tmp_path: Path) -> None:
         'extern "C" void* calls() { return new int(v); }\n'
         "int main() { return 0; }\n"
     )
-    program = Program(
-        build(
-            "g++",
-            tmp_path / "bad",
-            [source],
-            flags=["-O2", *KINDS["program"]],
-        )
-    )
+    program = Program(build("g++", tmp_path / "bad", [source], flags=["-O2", *KINDS["program"]]))
     for function in ("locked", "clock_read", "thread_local_read", "three_loads"):
         with pytest.raises(AssertionError):
             check_path(program.quietest_path(function), annotations=1, branches=1)

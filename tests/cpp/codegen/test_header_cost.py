@@ -11,16 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilers import (
-    EITHER_COMPILER,
-    INCLUDE,
-    LIBRARIES,
-    ROOT,
-    STRICT,
-    need,
-    run,
-    standard_flag,
-)
+from compilers import EITHER_COMPILER, INCLUDE, LIBRARIES, ROOT, STRICT, need, run, standard_flag
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "compile_time"))
 from compile_time import WHOLE_PROGRAM, code_bytes, functions, preprocessed_lines

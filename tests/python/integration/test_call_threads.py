@@ -59,9 +59,7 @@ def calls_by_thread(prof: fastprof.profile, function: str) -> dict[int, int]:
     )
 
 
-def test_threads_that_c_code_starts(
-    run_on_c_thread: RunOnThread,
-) -> None:
+def test_threads_that_c_code_starts(run_on_c_thread: RunOnThread) -> None:
     tids: list[int] = []
 
     def work() -> None:
@@ -84,9 +82,7 @@ def test_threads_that_c_code_starts(
     assert not [e for e in without.events() if e.is_python_function]
 
 
-def test_many_c_threads_keep_memory_flat(
-    run_on_c_thread: RunOnThread,
-) -> None:
+def test_many_c_threads_keep_memory_flat(run_on_c_thread: RunOnThread) -> None:
     def rounds(n: int) -> None:
         for _ in range(n):
             run_on_c_thread(lambda: fib(1))

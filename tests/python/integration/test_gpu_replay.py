@@ -13,15 +13,7 @@ from typing import Any
 
 import pytest
 from cuda_double import ROOT, genuine_headers, run
-from gpu_scripts import (
-    REPLAY,
-    Event,
-    expected,
-    made_trace,
-    read_trace,
-    sample_traces,
-    script_of,
-)
+from gpu_scripts import REPLAY, Event, expected, made_trace, read_trace, sample_traces, script_of
 
 pytestmark = [
     pytest.mark.integrations,

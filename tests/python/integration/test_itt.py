@@ -93,8 +93,7 @@ with fastprof.itt.range("pushed"):
 print(1)
 """
     run_python(
-        program,
-        {**os.environ, "INTEL_LIBITTNOTIFY64": str(collector), "COLLECTOR_LOG": str(log)},
+        program, {**os.environ, "INTEL_LIBITTNOTIFY64": str(collector), "COLLECTOR_LOG": str(log)}
     )
     calls = [line.split(" ", 3) for line in log.read_text().splitlines()]
     torchs = [(tid, call, name) for tid, call, domain, name in calls if domain == "PyTorch"]

@@ -114,11 +114,7 @@ def test_two_libraries_in_a_program_that_knows_nothing(
     first = library(folder, "alpha", compiler=compilers[0])
     second = library(folder, "beta", compiler=compilers[1])
     profiler = compile_to(
-        "g++",
-        folder / "libprofiler.so",
-        [SOURCES / "session_library.cpp"],
-        "-shared",
-        "-fPIC",
+        "g++", folder / "libprofiler.so", [SOURCES / "session_library.cpp"], "-shared", "-fPIC"
     )
     plain = program(folder, "-DPLAIN")
     opened = {"a": "open a {a}", "b": "open b {b}"}
@@ -151,16 +147,7 @@ def test_a_static_program_records(folder: Path) -> None:
         'std::printf("%zu %zu\\n", s.capture().size(), s.capture().tracks.size()); }\n'
     )
     output = folder / "static"
-    command = [
-        "g++",
-        "-std=c++17",
-        "-static",
-        f"-I{INCLUDE}",
-        source,
-        "-o",
-        output,
-        "-pthread",
-    ]
+    command = ["g++", "-std=c++17", "-static", f"-I{INCLUDE}", source, "-o", output, "-pthread"]
     result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if result.returncode != 0 and "cannot find -l" in result.stderr:
         pytest.skip("no static C library here")
@@ -229,11 +216,7 @@ def test_the_leader_stays(folder: Path) -> None:
     leader = library(folder, "alpha")
     other = library(folder, "beta")
     profiler = compile_to(
-        "g++",
-        folder / "libprofiler.so",
-        [SOURCES / "session_library.cpp"],
-        "-shared",
-        "-fPIC",
+        "g++", folder / "libprofiler.so", [SOURCES / "session_library.cpp"], "-shared", "-fPIC"
     )
     lines = steps(
         program(folder, "-DPLAIN"),

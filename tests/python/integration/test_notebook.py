@@ -21,10 +21,7 @@ pytest.importorskip("nbclient")
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 @pytest.fixture

@@ -133,10 +133,7 @@ def test_the_report_works_in_a_notebooks_frame(browser: Chromium, tmp_path: Path
     report = inline_report(prof._html_page(title="a & b"), 400)
     listed = prof.key_averages()._repr_html_()
     file = tmp_path / "notebook.html"
-    file.write_text(
-        NOTEBOOK + report + listed,
-        "utf-8",
-    )
+    file.write_text(NOTEBOOK + report + listed, "utf-8")
     page = browser.open(file)
     page.settle()
     assert page.run("document.querySelectorAll('iframe').length") == 1

@@ -72,12 +72,7 @@ def row(node: Any) -> tuple[Any, ...]:
     """Return what a node says apart from times and addresses."""
     tag, fields = node.typed
     above = node.parent
-    seen = (
-        tag,
-        node.name,
-        None if above is None else above.name,
-        len(node.children),
-    )
+    seen = (tag, node.name, None if above is None else above.name, len(node.children))
     assert tag == node.tag
     assert type(fields) is type(node.extra_fields)
     if tag == torch._C._profiler._EventType.Allocation:

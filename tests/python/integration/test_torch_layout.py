@@ -17,10 +17,7 @@ from fastprof.adapters.torch.layout import FIELDS
 from fastprof.adapters.torch.versions import cxx11_abi
 
 torch = pytest.importorskip("torch")
-pytestmark = [
-    pytest.mark.integrations,
-    needs_compiler,
-]
+pytestmark = [pytest.mark.integrations, needs_compiler]
 
 
 def test_ops_of_a_torch_outside_the_table(cache: Path) -> None:

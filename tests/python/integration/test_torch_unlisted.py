@@ -27,10 +27,7 @@ from fastprof.adapters.torch.layout import FIELDS, INPUTS, MEMORY
 
 HERE = Path(__file__).resolve().parent
 
-pytestmark = [
-    pytest.mark.integrations,
-    needs_compiler,
-]
+pytestmark = [pytest.mark.integrations, needs_compiler]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

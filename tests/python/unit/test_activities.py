@@ -7,11 +7,7 @@ import pytest
 
 from fastprof import ProfilerActivity, errors, supported_activities
 from fastprof.record import cuda
-from fastprof.record.activities import (
-    as_activity,
-    category_mask,
-    cuda_types,
-)
+from fastprof.record.activities import as_activity, category_mask, cuda_types
 from fastprof.record.availability import missing_reason
 
 

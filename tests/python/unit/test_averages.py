@@ -8,11 +8,7 @@ from made_events import average_of, both_forms, event
 
 from fastprof.base.device_type import DeviceType
 from fastprof.model.table import EventTable, Site, Track
-from fastprof.views import (
-    EventList,
-    EventViewError,
-    FunctionEventAvg,
-)
+from fastprof.views import EventList, EventViewError, FunctionEventAvg
 
 
 def test_key_averages_builds_the_tree_on_a_copy() -> None:

@@ -183,8 +183,7 @@ def test_a_comparison_has_source_files_unless_told_not_to(
     fastprof.save(nested_table(5), path)
     asked: list[bool] = []
     monkeypatch.setattr(
-        "fastprof.report.export.export_comparison",
-        lambda *_, sources, **__: asked.append(sources),
+        "fastprof.report.export.export_comparison", lambda *_, sources, **__: asked.append(sources)
     )
     page = tmp_path / "page.html"
     page.write_text("")

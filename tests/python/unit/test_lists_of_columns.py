@@ -12,10 +12,7 @@ import numpy as np
 from made_events import built, event
 
 from fastprof.model.table import EventTable, Site
-from fastprof.views import (
-    EventList,
-    Interval,
-)
+from fastprof.views import EventList, Interval
 
 
 def large_table(size: int = 1000) -> EventTable:

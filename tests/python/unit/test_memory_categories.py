@@ -24,11 +24,7 @@ from fastprof.analysis.memory_categories.origins import (
     origin_of,
 )
 from fastprof.analysis.memory_categories.storages import can_categorise, read_steps
-from fastprof.analysis.memory_categories.totals import (
-    category_totals,
-    live_at,
-    reconcile,
-)
+from fastprof.analysis.memory_categories.totals import category_totals, live_at, reconcile
 from fastprof.base.record_scope import RecordScope
 from fastprof.exporters.category_timeline import export_category_timeline
 from fastprof.exporters.memory_snapshot import memory_snapshot, write_snapshot

@@ -90,8 +90,7 @@ def test_what_has_no_table_or_no_form_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [{"$tuple": 1}, {"$float": "3"}, {"$dict": [1]}, {"$bytes": 7}, {"$code": "x"}],
+    "value", [{"$tuple": 1}, {"$float": "3"}, {"$dict": [1]}, {"$bytes": 7}, {"$code": "x"}]
 )
 def test_tags_that_are_never_written_are_refused(value: Any) -> None:
     with pytest.raises(errors.FormatError):

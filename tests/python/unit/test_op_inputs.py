@@ -20,11 +20,7 @@ import pytest
 from plain_captures import capture_of
 
 from fastprof.base.native_numbers import DetailType, InputBit, InputKind
-from fastprof.decode.op_inputs import (
-    DTYPE_NAMES,
-    OpInputs,
-    decode_op_inputs,
-)
+from fastprof.decode.op_inputs import DTYPE_NAMES, OpInputs, decode_op_inputs
 from fastprof.exporters.trace_writers import write_chrome_capture
 from fastprof.model.sites import Site
 from fastprof.model.table import EventFlag

@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 from perfetto_encoder import encode, encode_trace, field
 from perfetto_mutations import mutated
-from perfetto_scenario import (
-    BEGIN,
-    INSTANT,
-    event,
-    state,
-    track,
-)
+from perfetto_scenario import BEGIN, INSTANT, event, state, track
 from perfetto_scenarios import SCENARIOS
 from perfetto_tables import load, slices
 

@@ -42,11 +42,7 @@ def test_not_reentrant() -> None:
     assert names(p) == ["second"]
 
 
-LISTS: list[Any] = [
-    lambda p: p.events(),
-    lambda p: p.function_events,
-    lambda p: p.key_averages(),
-]
+LISTS: list[Any] = [lambda p: p.events(), lambda p: p.function_events, lambda p: p.key_averages()]
 FINISHED: list[Any] = [
     lambda p: p.event_table,
     lambda p: p.export_chrome_trace("never.json"),

@@ -99,11 +99,7 @@ def test_memory_and_out_of_memory() -> None:
     by_name: dict[str, list[int]] = {}
     for event in prof.function_events or ():
         by_name.setdefault(event.name, []).append(event.cpu_memory_usage)
-    assert by_name == {
-        "allocates": [64],
-        "[memory]": [32, -32],
-        "[OutOfMemory]": [1 << 20],
-    }
+    assert by_name == {"allocates": [64], "[memory]": [32, -32], "[OutOfMemory]": [1 << 20]}
     failed = next(e for e in prof.function_events or () if e.name == "[OutOfMemory]")
     around = next(e for e in prof.function_events or () if e.name == "allocates")
     assert around.time_range.start <= failed.time_range.start <= around.time_range.end

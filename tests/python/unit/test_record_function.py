@@ -308,13 +308,7 @@ def test_marks_counters_and_flows() -> None:
     table = p.event_table
     kinds = [fastprof.EventKind(kind) for kind in table.column("kind")]
     kind = fastprof.EventKind
-    assert kinds == [
-        kind.RANGE,
-        kind.MARK,
-        *[kind.COUNTER] * 3,
-        kind.FLOW_BEGIN,
-        kind.FLOW_END,
-    ]
+    assert kinds == [kind.RANGE, kind.MARK, *[kind.COUNTER] * 3, kind.FLOW_BEGIN, kind.FLOW_END]
     words = table.payload_words
     assert words is not None
     at = table.column("payload")

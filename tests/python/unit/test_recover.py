@@ -51,9 +51,7 @@ def killed(path: Path, rounds: int = 1000, options: str = "", **environment: str
     """Run the program, which kills itself."""
     command = [sys.executable, "-c", PROGRAM.replace("ROUNDS", str(rounds)), str(path)]
     result = subprocess.run(
-        command + ([options] if options else []),
-        env={**os.environ, **environment},
-        timeout=60,
+        command + ([options] if options else []), env={**os.environ, **environment}, timeout=60
     )
     assert result.returncode == -signal.SIGKILL
 

@@ -31,10 +31,7 @@ def names(path: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("path", "what"),
-    [
-        (".", "it is a folder"),
-        ("absent/t.json", "the folder .*absent does not exist"),
-    ],
+    [(".", "it is a folder"), ("absent/t.json", "the folder .*absent does not exist")],
 )
 def test_what_cannot_be_written_is_known_before_the_run(path: str, what: str) -> None:
     with pytest.raises(errors.IoError, match=f"cannot write {path}: {what}"):

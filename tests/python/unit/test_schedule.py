@@ -59,8 +59,7 @@ def test_same_actions_as_pytorch() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}],
+    "wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}]
 )
 def test_wrong_arguments_are_both_kinds_of_error(wrong: dict[str, int]) -> None:
     arguments = {"wait": 1, "warmup": 1, "active": 1, **wrong}
@@ -94,10 +93,7 @@ def test_transitions_are_those_of_pytorch() -> None:
         ours_following = None if following is None else ProfilerAction[following.name]
         if "DEVICE_STOPPED" in (
             (ours_following and ours_following.name) or ""
-        ) and previous.name in (
-            "NONE",
-            "RECORD_AND_SAVE",
-        ):
+        ) and previous.name in ("NONE", "RECORD_AND_SAVE"):
             with pytest.raises(errors.StateError):
                 transition(ours_previous, ours_following)
             continue

@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.profiler.shards import (
-    Shard,
-    display_name,
-)
+from fastprof.profiler.shards import Shard, display_name
 from fastprof.record.missing_counts import MISSING_COUNTS
 from fastprof.record.shard_folder import ShardFolder
 

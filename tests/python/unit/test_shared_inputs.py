@@ -103,12 +103,7 @@ def test_blocks_are_found_where_they_lie() -> None:
             assert words[place - 1] & 0xFFFF == kind
             assert words[place : place + len(expected)].tolist() == expected
         assert (
-            rows.tolist()
-            == {
-                OP: list(range(len(INPUTS))),
-                SHAPES: [0, 1, 2, 3, 4, 6],
-                3: [],
-            }[kind]
+            rows.tolist() == {OP: list(range(len(INPUTS))), SHAPES: [0, 1, 2, 3, 4, 6], 3: []}[kind]
         )
 
 

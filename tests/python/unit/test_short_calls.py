@@ -22,10 +22,7 @@ from fastprof.views.python_calls import PythonCallStats
 
 CALL, RANGE = 0, 1
 SITES = SiteTable.from_sites(
-    [
-        Site("f.py(1): f", category="python_function", mask=Category.PYTHON_CALL.value),
-        Site("range"),
-    ]
+    [Site("f.py(1): f", category="python_function", mask=Category.PYTHON_CALL.value), Site("range")]
 )
 
 

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from fastprof import errors
-from fastprof.model.table import (
-    CodedColumn,
-    EventTable,
-    Site,
-    Track,
-)
+from fastprof.model.table import CodedColumn, EventTable, Site, Track
 
 
 def small_table(**extra: object) -> EventTable:
@@ -65,8 +60,7 @@ def test_equal_names_of_different_sites_share_a_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [np.array([True, False, True, True, True]), np.array([0, 2, 3, 4]), [0, 2, 3, 4]],
+    "rows", [np.array([True, False, True, True, True]), np.array([0, 2, 3, 4]), [0, 2, 3, 4]]
 )
 def test_selection_keeps_the_nearest_selected_ancestor(rows: object) -> None:
     table = small_table()[rows]  # type: ignore[index]

@@ -45,10 +45,7 @@ def test_two_tasks_take_turns() -> None:
             asyncio.create_task(work("a"), name="A"), asyncio.create_task(work("b"), name="B")
         )
 
-    assert trees(main()) == {
-        "A": ["a", "a/a0", "a/a1"],
-        "B": ["b", "b/b0", "b/b1"],
-    }
+    assert trees(main()) == {"A": ["a", "a/a0", "a/a1"], "B": ["b", "b/b0", "b/b1"]}
 
 
 def test_default_names_show_the_coroutine() -> None:

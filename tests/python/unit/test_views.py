@@ -12,14 +12,7 @@ from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.model.event_metadata import parse_metadata
 from fastprof.model.table import EventTable, Site, Track
-from fastprof.views import (
-    EventList,
-    EventViewError,
-    FunctionEvent,
-    Interval,
-    Kernel,
-    MemRecordsAcc,
-)
+from fastprof.views import EventList, EventViewError, FunctionEvent, Interval, Kernel, MemRecordsAcc
 
 # ---- the tree ----------------------------------------------------------------------------------
 
@@ -38,9 +31,7 @@ def test_identical_intervals_nest_and_zero_length_at_the_end_does_not() -> None:
 
 def test_nodes_that_interleave_on_a_thread_keep_their_children() -> None:
     for events in both_forms(
-        event("a", 0, 10, node_id=0),
-        event("x", 1, 9, node_id=1),
-        event("c", 2, 3, node_id=0),
+        event("a", 0, 10, node_id=0), event("x", 1, 9, node_id=1), event("c", 2, 3, node_id=0)
     ):
         assert parents(events) == {"a": None, "x": None, "c": "a"}
 

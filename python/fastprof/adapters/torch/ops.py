@@ -19,14 +19,7 @@ from fastprof.adapters.torch.versions import cxx11_abi, version_of
 from fastprof.base.observer import Observer
 from fastprof.base.record_scope import RecordScope
 
-__all__ = [
-    "Observation",
-    "Part",
-    "after_fork_in_child",
-    "await_torch",
-    "forget_torch",
-    "op_trials",
-]
+__all__ = ["Observation", "Part", "after_fork_in_child", "await_torch", "forget_torch", "op_trials"]
 
 _LATE = (
     "torch ops are recorded only from the end of fastprof's self-test of torch: the profile could not"
