@@ -42,11 +42,6 @@ class Communication(NamedTuple):
     exposed_ns: int
     rows: list[int]
 
-    @property
-    def overlap_ns(self) -> int:
-        """The part of comm_ns beside computation."""
-        return self.comm_ns - self.exposed_ns
-
 
 def is_communication(name: str) -> bool:
     """Return whether a kernel's name is one of NCCL or RCCL: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"."""

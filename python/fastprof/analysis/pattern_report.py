@@ -6,28 +6,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from fastprof.analysis.patterns import Finding, find_anti_patterns
+from fastprof.analysis.patterns import find_anti_patterns
 from fastprof.base import errors
 from fastprof.base.formatting import format_time
 
-__all__ = ["findings_text", "report_all_anti_patterns"]
+__all__ = ["report_all_anti_patterns"]
 
 _FRAME = re.compile(r"^(.*\.py)[(:](\d+)")
-
-
-def findings_text(findings: Iterable[Finding]) -> str:
-    """Return one paragraph per finding: count, estimated gain, what to do, location of the first event."""
-    parts = []
-    for found in findings:
-        gain = format_time(found.gain_ns / 1000)
-        parts.append(
-            f"{found.pattern.name}: {found.count} events, estimated gain {gain} ({found.pattern.gain})\n"
-            f"  {found.pattern.description}\n  first at {found.rows.location(int(found.events[0]))}"
-        )
-    return "\n".join(parts)
 
 
 def report_all_anti_patterns(

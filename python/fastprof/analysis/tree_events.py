@@ -13,7 +13,7 @@ import numpy as np
 
 from fastprof.model.tree import EventTree
 
-__all__ = ["LazyRows", "TreeEvent", "roots_of"]
+__all__ = ["LazyRows", "TreeEvent"]
 
 T = TypeVar("T")
 
@@ -78,11 +78,6 @@ class TreeEvent:
 
     def __repr__(self) -> str:
         return f"<TreeEvent {self.name} {self.duration_time_ns} ns>"
-
-
-def roots_of(tree: EventTree) -> list[TreeEvent]:
-    """Return the events that no other encloses."""
-    return [TreeEvent(tree, int(index)) for index in np.flatnonzero(tree.parent < 0)]
 
 
 class LazyRows(Sequence[T], Generic[T]):

@@ -82,7 +82,7 @@ def overlap_percent(trace: Path) -> float:
     table = fastprof.load(trace)
     times = StepTimes(NamedRows(table))
     found = communication(table, times.start, times.end)
-    return 100 * sum(c.overlap_ns for c in found) / sum(c.comm_ns for c in found)
+    return 100 * sum(c.comm_ns - c.exposed_ns for c in found) / sum(c.comm_ns for c in found)
 
 
 def analyse(folder: Path, program: str) -> Any:

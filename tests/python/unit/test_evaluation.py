@@ -24,7 +24,6 @@ from fastprof.analysis import (
     traverse_bfs,
     traverse_dfs,
 )
-from fastprof.analysis.tree_events import roots_of
 
 SITES = [
     fastprof.Site("op", category="cpu_op"),
@@ -154,9 +153,10 @@ def test_a_profile_is_evaluated_and_its_tree_traversed() -> None:
             with fastprof.record_function("outer"), fastprof.record_function("inner"):
                 pass
     evaluation = BasicEvaluation(prof)
-    names = [event.name for event in traverse_dfs(roots_of(evaluation.tree))]
+    roots = [event for key in evaluation.event_keys if (event := key.event).parent is None]
+    names = [event.name for event in traverse_dfs(roots)]
     assert names == ["outer", "inner"] * 2
-    names = [event.name for event in traverse_bfs(roots_of(evaluation.tree))]
+    names = [event.name for event in traverse_bfs(roots)]
     assert names == ["outer"] * 2 + ["inner"] * 2
 
 

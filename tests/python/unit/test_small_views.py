@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from fastprof import EventTable, Site, SiteTable, Track, errors
-from fastprof.analysis.tree_events import LazyRows, TreeEvent, roots_of
+from fastprof.analysis.tree_events import LazyRows, TreeEvent
 from fastprof.model.table import CodedColumn, EventKind
 from fastprof.model.table_html import table_html
 from fastprof.model.tree import EventTree
@@ -40,7 +40,7 @@ def tree() -> EventTree:
 
 
 def test_events_of_a_tree() -> None:
-    (outer,) = roots_of(tree())
+    outer = TreeEvent(tree(), 0)
     assert (outer.name, outer.start_time_ns, outer.end_time_ns) == ("outer", 10, 90)
     assert (outer.duration_time_ns, outer.start_tid, outer.parent) == (80, 7, None)
     first, second = outer.children
