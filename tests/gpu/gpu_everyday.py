@@ -123,7 +123,7 @@ def everyday_compiled(gpu: Gpu) -> Result:
     explained = _fastprof("explain", "--step", "train step", "c.fastprof")
     return {
         "faults": faults,
-        "facts": {**links, "work": _work_of("c.fastprof"), "explain": explained[:1500]},
+        "facts": {**links, "explain": explained[:1500]},
     }
 
 

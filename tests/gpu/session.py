@@ -58,6 +58,7 @@ CHECKS = (
     Check("everyday_flight", 100), Check("ops_beside_torch"), Check("memory_beside_torch"), Check("slow_clock"),
     Check("sampled_beside_kernels"),
 )  # fmt: skip
+_LONGEST_TEXT = 2000  # characters
 MACHINE = (
     ["nvidia-smi"], ["uname", "-a"], ["g++", "--version"], ["nproc"],
     ["cat", "/sys/devices/system/clocksource/clocksource0/current_clocksource"], ["cat", "/proc/driver/nvidia/version"],
@@ -125,6 +126,15 @@ def launch_costs(results: dict[str, Any]) -> dict[str, float]:
     return costs
 
 
+def _for_a_file(value: Any) -> Any:
+    """Return a result without the folder of this tree, and with long texts cut."""
+    if isinstance(value, dict):
+        return {_for_a_file(key): _for_a_file(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_a_file(each) for each in value]
+    return value.replace(f"{ROOT}/", "")[:_LONGEST_TEXT] if isinstance(value, str) else value
+
+
 def _facts(results: dict[str, Any], name: str) -> dict[str, Any]:
     facts: dict[str, Any] = results.get(name, {}).get("facts", {})
     return facts
@@ -155,7 +165,7 @@ class Session:
         """Write the document; a reader sees the old or the new one."""
         path = self.out / name
         new = path.with_suffix(".new")
-        write_results(new, self.document)
+        write_results(new, _for_a_file(self.document))
         os.replace(new, path)
         return path
 
