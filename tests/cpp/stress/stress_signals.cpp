@@ -42,7 +42,7 @@ void handler(int) {
 struct Load {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
-  std::atomic<uint64_t> produced{0};
+  std::atomic<uint64_t> produced{0}, rounds{0};
 
   explicit Load(int count) {
     for (int t = 0; t < count; ++t)
@@ -56,10 +56,16 @@ struct Load {
             FASTPROF_RANGE_ARGS("inner", "i", i, "j", i, "k", i, "l", i);
             ++own;
           }
+          rounds.fetch_add(1);
           std::this_thread::yield();
         }
         produced.fetch_add(own);
       });
+  }
+  // Returns when a thread has recorded a round of which all came after this call.
+  void wait_for_round() {
+    const uint64_t last = rounds.load() + threads.size() + 1;
+    while (rounds.load() < last) std::this_thread::yield();
   }
   void join() {
     stop.store(true);
@@ -90,6 +96,7 @@ TEST(handlers_under_every_policy_corrupt_nothing) {
     fp::Session session(options);
     Load load(2);
     session.start();
+    load.wait_for_round();
     for (int i = 0; i < 10; ++i) {
       ::usleep(2000);
       if (round % 2 == 0) session.drain();

@@ -366,6 +366,12 @@ EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   l.enabled.erase(static_cast<uint32_t>(kind));
   return CUPTI_SUCCESS;
 }
+// For tests: returns when all full buffers have been delivered.
+EXPORT void fake_await_delivery() {
+  Library& l = library();
+  std::unique_lock<std::mutex> hold(l.lock);
+  l.changed.wait(hold, [&] { return l.full.empty() && l.delivering == 0; });
+}
 // For tests: the next kernels have the clock from before a registration.
 EXPORT void fake_spoil_stamps(int kernels) {
   library().stale_stamps = kernels;

@@ -150,7 +150,7 @@ print(json.dumps({
 def test_full_buffers_end_a_cycle_of_the_schedule(double: Path, tmp_path: Path) -> None:
     """The recording is handed over, the rest of the cycle skipped, and the next cycle records again."""
     seen = run(double, """
-import time, warnings
+import warnings
 warnings.simplefilter("ignore")
 found, actions = [], []
 def ready(p):
@@ -162,7 +162,7 @@ with profile(activities=both, schedule=fastprof.schedule(wait=1, warmup=1, activ
         actions.append(prof.current_action.name)
         for _ in range(400 if step == 3 else 1):
             launch()
-        time.sleep(0.05)  # buffers come back on another thread
+        gpu.fake_await_delivery()  # buffers come back on another thread
         prof.step()
 print(json.dumps([found, actions, str(prof.missing)]))
 """, tmp_path, FASTPROF_CUPTI_MAX_BYTES="60000", FAKE_CUPTI_BUFFER_BYTES="4096")  # fmt: skip

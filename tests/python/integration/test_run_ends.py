@@ -46,7 +46,8 @@ PROGRAMS = {
     "thread started by a thread": "import threading, time\n"
     "def last(): time.sleep(.05); print('last')\n"
     "threading.Thread(target=lambda: threading.Thread(target=last).start()).start()",
-    "timer": "import threading; threading.Timer(.05, print, ['timer']).start(); print('main')",
+    "timer": "import threading; printed = threading.Event()\n"
+    "threading.Timer(.05, lambda: (printed.wait(), print('timer'))).start(); print('main'); printed.set()",
     "sys.exit in a thread": "import threading, sys; threading.Thread(target=sys.exit, args=(3,)).start(); print('main')",
     "exception in a thread": "import threading; threading.Thread(target=lambda: 1 / 0).start(); print('main')",
     "exception": "print(1); raise ValueError('no')",
