@@ -144,7 +144,13 @@ TEST(a_disk_that_recovers_is_used_again) {
     const FileLimit limit(0);
     record(50000);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // a pass of its own accord
+  const auto failing = [s = fastprof::state()] {
+    fastprof::StateLock hold(s);
+    return (s->sessions[0].spill_state & fastprof::spill_state::failing) != 0;
+  };
+  CHECK(failing());
+  while (failing())  // until a pass of its own accord
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   record(50000);
   session.stop();
   const fastprof::Capture& capture = session.capture();
