@@ -3,15 +3,30 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from trace_tables import T0
 
 import fastprof
 from fastprof.cli import main as cli
 from fastprof.model.table import EventTable
 
-__all__ = ["run", "saved_pair", "table_of"]
+__all__ = ["own_process_state", "run", "saved_pair", "table_of"]
+
+
+@pytest.fixture(autouse=True)
+def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Restore everything that a program changes in this process, in each test of a module that imports it."""
+    main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(threading, "_threading_atexits", [])  # the end of a program ends all pools
+    yield
+    sys.modules["__main__"], sys.excepthook = main, hook
+    sys.argv[:], sys.path[:] = argv, path
 
 
 def run(*args: str | Path) -> int:

@@ -11,10 +11,21 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PerfettoProcessor", "perfetto_distribution", "speedscope_profiles"]
+from compilers import INCLUDE, ROOT, build
+
+__all__ = ["PerfettoProcessor", "perfetto_distribution", "speedscope_profiles", "traces_of_cpp"]
 
 READERS = Path(__file__).resolve().parents[2] / "build" / "readers"  # as in the Makefile
 DRIVERS = Path(__file__).resolve().parents[1] / "python" / "integration"
+
+
+def traces_of_cpp(folder: Path, count: int) -> Path:
+    """Write the traces of tests/cpp/tools/make_trace.cpp, with `count` random ones, into a folder; return it."""
+    compiler = next((c for c in ("g++", "clang++") if shutil.which(c)), "g++")
+    source = ROOT / "tests" / "cpp" / "tools" / "make_trace.cpp"
+    program = build(compiler, folder / "make_trace", [source], flags=["-O1"], include=INCLUDE)
+    subprocess.run([program, folder, str(count)], check=True)
+    return folder
 
 
 def perfetto_distribution() -> Path | None:

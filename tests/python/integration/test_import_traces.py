@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compilers import INCLUDE, ROOT, build
+from trace_readers import traces_of_cpp
 
 import fastprof
 from fastprof import errors
@@ -29,12 +27,7 @@ Key = tuple[Any, ...]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("traces")
-    compiler = next((c for c in ("g++", "clang++") if shutil.which(c)), "g++")
-    source = ROOT / "tests" / "cpp" / "tools" / "make_trace.cpp"
-    program = build(compiler, path / "make_trace", [source], flags=["-O1"], include=INCLUDE)
-    subprocess.run([program, path, str(COUNT)], check=True)
-    return path
+    return traces_of_cpp(tmp_path_factory.mktemp("traces"), COUNT)
 
 
 def key(kind: int, start: int, end: int, flags: int, name: str) -> Key:

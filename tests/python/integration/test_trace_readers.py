@@ -8,8 +8,6 @@ case, and random ones. With each comes the list of rows that it must contain.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -17,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilers import INCLUDE, ROOT, build
-from trace_readers import PerfettoProcessor, perfetto_distribution
+from trace_readers import PerfettoProcessor, perfetto_distribution, traces_of_cpp
 
 from fastprof.model.columns import EventFlag, EventKind
 
@@ -34,12 +31,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("traces")
-    compiler = next((c for c in ("g++", "clang++") if shutil.which(c)), "g++")
-    source = ROOT / "tests" / "cpp" / "tools" / "make_trace.cpp"
-    program = build(compiler, path / "make_trace", [source], flags=["-O1"], include=INCLUDE)
-    subprocess.run([program, path, str(COUNT)], check=True)
-    return path
+    return traces_of_cpp(tmp_path_factory.mktemp("traces"), COUNT)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:

@@ -11,27 +11,16 @@ import sys
 import threading
 import traceback
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pytest
+from cli_traces import own_process_state  # noqa: F401 (serves every test)
 
 from fastprof import errors
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, end_threads, leave_as
-
-
-@pytest.fixture(autouse=True)
-def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Restore everything that a program changes in this process."""
-    main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(threading, "_threading_atexits", [])  # the end of a program ends all pools
-    yield
-    sys.modules["__main__"], sys.excepthook = main, hook
-    sys.argv[:], sys.path[:] = argv, path
 
 
 def facts_of(kind: str, target: str, *args: str) -> dict[str, Any]:

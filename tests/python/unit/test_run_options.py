@@ -3,30 +3,17 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_traces import own_process_state  # noqa: F401 (serves every test)
 
 import fastprof
 from fastprof.cli import main as cli
 from fastprof.cli.program_call import ProgramCall
 
 Capsys = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Restore everything that a program changes in this process."""
-    main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(threading, "_threading_atexits", [])  # the end of a program ends all pools
-    yield
-    sys.modules["__main__"], sys.excepthook = main, hook
-    sys.argv[:], sys.path[:] = argv, path
 
 
 class _ProfileBegins(BaseException):

@@ -129,12 +129,7 @@ def test_memory_reports_keep_all_their_numbers(name: str, tmp_path: Path) -> Non
             0x7F0012345678, 640, 1640, 2048, device_type="cuda", device_index=3
         )
     path = tmp_path / name
-    if name.endswith("json"):
-        profile.export_chrome_trace(path)
-    elif name.endswith("pftrace"):
-        profile.export_perfetto_trace(path)
-    else:
-        fastprof.save(profile, path)
+    write(profile, path)
     table = fastprof.load(path)
     (row,) = [row for row in range(len(table)) if table.name(row) == "[memory]"]
     at = int(table.column("payload")[row])
@@ -152,12 +147,7 @@ def test_allocators_and_failed_requests_keep_their_names(name: str, tmp_path: Pa
         with pytest.raises(MemoryError):
             bytearray(1 << 60)
     path = tmp_path / name
-    if name.endswith("json"):
-        profile.export_chrome_trace(path)
-    elif name.endswith("pftrace"):
-        profile.export_perfetto_trace(path)
-    else:
-        fastprof.save(profile, path)
+    write(profile, path)
     again = fastprof.load(path)
     wanted, found = (memory_report(of).to_dict() for of in (profile, again))
     assert all(device["sums"]["difference_bytes"] == 0 for device in found["devices"])
