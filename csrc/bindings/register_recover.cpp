@@ -25,6 +25,25 @@ using python_adapter::WithoutGil;
 
 using Facts = py::typing::Dict<py::str, py::object>;
 
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+py::typing::Dict<py::str, py::str> dict_of(const Metadata& metadata) {
+  py::typing::Dict<py::str, py::str> dict;
+  for (const auto& [key, value] : metadata)
+    if (key != "counters") dict[str_of(key)] = str_of(value);
+  return dict;
+}
+
+py::typing::Dict<py::str, py::str> metadata_of_file(const py::bytes& path) {
+  const std::string file = path;
+  Metadata found;
+  {
+    const WithoutGil release;
+    found = BackingReader(file, RecoverOptions().max_bytes).metadata();
+  }
+  return dict_of(found);
+}
+
 py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint64_t session_id,
                                                      uint64_t max_bytes,
                                                      const py::bytes& activities) {
@@ -60,16 +79,12 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
   facts["boot_id"] = str_of(found.boot_id);
   facts["activities_ended"] = of_devices.ended;
   facts["activities_damaged"] = of_devices.damaged_bytes;
-  py::dict metadata;
-  for (const auto& [key, value] : found.metadata)
-    if (key != "counters") metadata[str_of(key)] = str_of(value);
-  facts["metadata"] = metadata;
+  facts["metadata"] = dict_of(found.metadata);
   return py::make_tuple(CaptureObject{std::make_shared<Capture>(std::move(found.capture))}, facts);
 }
 
-py::typing::Tuple<uint64_t, uint64_t> copy_file(
-    const py::bytes& from, const py::bytes& to,
-    const std::vector<std::pair<std::string, std::string>>& metadata, int64_t newest_ns) {
+py::typing::Tuple<uint64_t, uint64_t> copy_file(const py::bytes& from, const py::bytes& to,
+                                                const Metadata& metadata, int64_t newest_ns) {
   const std::string source = from, copy = to;
   BackingCopy done;
   {
@@ -89,9 +104,11 @@ void register_recover(py::module_& module) {
       "missing records. session_id 0: the session that requested the file; max_bytes 0: 16 "
       "GB. activities: path of the process's activity file; empty: none. errors.IoError, "
       "errors.FormatError if a file cannot be read.");
+  module.def("backing_file_metadata", &metadata_of_file, py::arg("path"),
+             "Return what a process wrote about itself into its backing file, without its records. "
+             "errors.IoError, errors.FormatError.");
   module.def("copy_backing_file", &copy_file, py::arg("path"), py::arg("to"),
-             py::arg("metadata") = std::vector<std::pair<std::string, std::string>>(),
-             py::arg("newest_ns") = 0,
+             py::arg("metadata") = Metadata(), py::arg("newest_ns") = 0,
              "Copy a backing file, whose process may be writing it, to the new file `to`, and add "
              "metadata to it. newest_ns: without chunks that were full so long ago; 0: all. Return "
              "(bytes written, chunks left out because one was handed on meanwhile). "

@@ -85,17 +85,9 @@ def _others(known: set[int]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _command_then(records: list[str]) -> str:
-    from fastprof import recover
-
-    try:
-        facts = recover(records[-1]).metadata["recovered"]["metadata"]
-    except (errors.Error, LookupError):
-        return ""
-    return str(facts.get("argv", ""))
-
-
 def _row(process: Any) -> dict[str, Any]:
+    from fastprof.flight_recorder.dumps import command_of_records
+
     row: dict[str, Any] = {
         "pid": process.pid,
         "state": "ended",
@@ -103,7 +95,9 @@ def _row(process: Any) -> dict[str, Any]:
         "memory_bytes": 0,
         "steps": None,
         "records": process.records,
-        "command": command_of(process.pid) if process.alive else _command_then(process.records),
+        "command": command_of(process.pid)
+        if process.alive
+        else command_of_records(process.records[-1]),
     }
     for path in process.records:
         try:

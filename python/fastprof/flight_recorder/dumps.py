@@ -20,7 +20,15 @@ from fastprof.profiler.stack_sampling import is_start
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["SUFFIX", "Dumps", "dump_facts", "python_stacks", "read_dump", "write_dump"]
+__all__ = [
+    "SUFFIX",
+    "Dumps",
+    "command_of_records",
+    "dump_facts",
+    "python_stacks",
+    "read_dump",
+    "write_dump",
+]
 
 SUFFIX = ".flight"
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -152,6 +160,14 @@ def _with_samples(table: EventTable, text: str) -> EventTable:
         table.t1_ns = max(table.t1_ns, int(found.last_ns.max()))
     table.metadata["sampling"] = {"hz": found.hz}
     return table
+
+
+def command_of_records(path: str | os.PathLike[str]) -> str:
+    """Return the command line of the process that wrote a backing file; "" if unknown. Reads no records."""
+    try:
+        return _core.backing_file_metadata(os.fsencode(path)).get("argv", "")
+    except errors.Error:
+        return ""
 
 
 def dump_facts(table: EventTable) -> list[str]:

@@ -108,7 +108,8 @@ def test_dumps_of_a_running_and_of_a_killed_process_have_every_record(
             check_busy(read_dump(copy), threads)
         process.kill()
         process.wait()
-        assert "ended" in command("ps")
+        (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        assert row["state"] == "ended" and row["command"] == f"-c {threads}"
         command(
             "dump", process.pid, "-o", tmp_path / "dead.flight", "-o", tmp_path / "dead.pftrace"
         )

@@ -43,6 +43,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("nvtx/client.c", tmp_path_factory.mktemp("client") / "client")
 
 
+def record(client: Path, trace: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program whose events fastprof writes into a trace."""
+    return subprocess.run(
+        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, text=True,
+        check=True, timeout=600,
+    )  # fmt: skip
+
+
 _LEVELS = [
     "push outer 0", "push wide 1", "same domain 1", "push in domain 0", "push registered 1",
     "pop registered 1", "pop wide 1", "pop in domain 0", "numbers 1", "pop outer 0", "pop nothing 1",
@@ -56,10 +64,7 @@ def test_a_program_that_nobody_profiles_records_itself(
     client: Path, suffix: str, tmp_path: Path
 ) -> None:
     trace = tmp_path / f"trace.{suffix}"
-    done = subprocess.run(
-        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, text=True,
-        check=True, timeout=60,
-    )  # fmt: skip
+    done = record(client, trace)
     assert done.stdout.splitlines() == _LEVELS
     assert str(trace) in done.stderr
     table = fastprof.load(str(trace))
@@ -75,10 +80,7 @@ def test_a_program_that_nobody_profiles_records_itself(
 @_needs_headers
 def test_attributes_are_arguments(client: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.%p.json"
-    subprocess.run(
-        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, check=True,
-        timeout=60,
-    )  # fmt: skip
+    record(client, trace)
     (written,) = tmp_path.glob("trace.*.json")
     events = json.loads(written.read_text())["traceEvents"]
     arguments: dict[tuple[str, str], Any] = {(e["ph"], e["name"]): e["args"] for e in events}
@@ -106,10 +108,7 @@ def test_payloads_with_schemas_are_arguments(tmp_path: Path) -> None:
         pytest.skip("NVIDIA's headers of NVTX are not here")
     client = build("nvtx/payload_client.c", tmp_path / "payload_client")
     trace = tmp_path / "trace.json"
-    done = subprocess.run(
-        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, text=True,
-        check=True, timeout=60,
-    )  # fmt: skip
+    done = record(client, trace)
     assert done.stdout.split("\n") == [
         "enabled 1", "ids 1", "push 0", "pop 0", "push payload 0", "pop payload 0", "push odd 0",
         "pop odd 0", "refused 1", "",
