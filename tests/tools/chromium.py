@@ -206,11 +206,15 @@ class Page:
 
     def wait_until_ready(self) -> None:
         """Wait until the report in this document has set its ready mark."""
-        until = time.monotonic() + self._browser.timeout_s
-        while not self.run("Boolean(window.fastprof && window.fastprof.ready)"):
-            assert time.monotonic() < until, "the document holds no report that became ready"
-            time.sleep(0.01)
+        self.wait_until("window.fastprof && window.fastprof.ready")
         self.run("window.fastprof.ready.then(() => true)")
+
+    def wait_until(self, condition: str) -> None:
+        """Wait until a JavaScript expression is true."""
+        until = time.monotonic() + self._browser.timeout_s
+        while not self.run(f"Boolean({condition})"):
+            assert time.monotonic() < until, f"it did not become true: {condition}"
+            time.sleep(0.01)
 
     def run(self, expression: str) -> Any:
         """Evaluate JavaScript, wait for its promise, and return the value, decoded from JSON."""

@@ -103,6 +103,8 @@ def test_the_policy_stops_what_is_not_the_pages_own(browser: Chromium, tmp_path:
     page = browser.open(tmp_path / "r.html")
     page.run(
         """(() => {
+            window.stopped = 0;
+            document.addEventListener('securitypolicyviolation', () => { window.stopped += 1; });
             const div = document.createElement('div');
             div.innerHTML = '<img src="https://example.org/x.png" onerror="window.hit = 1" onload="window.hit = 1">';
             document.body.append(div);
@@ -112,7 +114,8 @@ def test_the_policy_stops_what_is_not_the_pages_own(browser: Chromium, tmp_path:
             fetch('https://example.org/').catch(() => 0);
         })()"""
     )
-    page.run("new Promise((done) => setTimeout(done, 200))")
+    page.wait_until("window.stopped >= 3")
+    page.settle()
     assert page.run("window.hit") is None
     assert len(page.errors) >= 3 and all("Content Security Policy" in e for e in page.errors)
     page.close()

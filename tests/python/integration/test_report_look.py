@@ -98,7 +98,7 @@ def test_the_peak_by_category_is_that_of_the_memory_profile(
     prof.export_html(tmp_path / "m.html")
     page = browser.open(tmp_path / "m.html")
     page.view("memory")
-    page.run("new Promise((done) => setTimeout(done, 200))")
+    page.wait_until("document.querySelector('table.categories tr:nth-child(2)')")
     categories, parts = page.run(
         """[...document.querySelectorAll("table.categories")].map((table) =>
             [...table.rows].slice(1).map((row) => [...row.cells].map((cell) => cell.textContent)))"""

@@ -160,7 +160,7 @@ def test_a_click_selects_the_slice_under_it(page: Page, prof: fastprof.profile) 
     )
     page.click(at["x"], at["y"])
     assert page.run("fastprof.parts.state.state.row") == at["row"]
-    page.run("new Promise((done) => setTimeout(done, 200))")
+    page.wait_until("document.querySelector('.details').innerText.includes('ProfilerStep#2')")
     details = page.run("document.querySelector('.details').innerText")
     assert "ProfilerStep#2" in details and "MainThread" in details
     page.screenshot(SCREENSHOTS / "timeline.png")
@@ -276,7 +276,7 @@ def test_steps_and_memory(page: Page) -> None:
     )
     page.screenshot(SCREENSHOTS / "steps.png")
     page.view("memory")
-    page.run("new Promise((done) => setTimeout(done, 200))")
+    page.wait_until("document.querySelector('.view.memory').innerText.includes('At the peak')")
     text = page.run("document.querySelector('.view.memory').innerText")
     assert "At the peak" in text and "forward" in text
     page.screenshot(SCREENSHOTS / "memory.png")
