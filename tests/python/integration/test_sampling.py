@@ -117,18 +117,29 @@ def test_threads_that_are_born_and_die_deep_recursion_and_freed_code():
 
 
 def test_forked_child_ends_without_the_sampler():
-    code = (
-        "import os, fastprof, time\n"
-        "with fastprof.profile(sample_hz=2000) as prof:\n"
-        "    time.sleep(.05)\n"
-        "    pid = os.fork()\n"
-        "    if pid == 0:\n"
-        "        with fastprof.profile(sample_hz=2000) as own: time.sleep(.05)\n"
-        "        assert len(own.samples()) > 0\n"
-        "        os._exit(7)\n"
-        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7\n"
-        "print(len(prof.samples()) > 0)\n"
-    )
+    code = """if True:
+        import contextlib, glob, os, fastprof, time
+
+        def until_sampled():
+            waits = 0  # of the sampler's thread: it waits after each sample
+            while waits < 5:
+                time.sleep(0.01)
+                for task in glob.glob("/proc/self/task/*"):
+                    with contextlib.suppress(OSError):  # the thread has ended
+                        if "fastprof-sample" in open(task + "/comm").read():
+                            facts = dict(line.split(":", 1) for line in open(task + "/status"))
+                            waits = int(facts["voluntary_ctxt_switches"])
+
+        with fastprof.profile(sample_hz=2000) as prof:
+            until_sampled()
+            pid = os.fork()
+            if pid == 0:
+                with fastprof.profile(sample_hz=2000) as own: until_sampled()
+                assert len(own.samples()) > 0
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        print(len(prof.samples()) > 0)
+    """
     done = python("-c", code)
     assert done.stdout == "True\n", done.stderr
 
