@@ -25,12 +25,12 @@ Array: TypeAlias = NDArray[Any]
 _KERNEL_FIELDS = {"row": "int64", "name": "int32", "device": "int32", "duration_ns": "int64"}
 
 
-def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True) -> EventTable:
+def read_native_file(source: Source, *, mmap: bool = False) -> EventTable:
     """Return the table that save() wrote.
 
     mmap: leave columns on disk until they are accessed (not for compressed files; the file must not
-    be truncated while the table exists). verify: compare each block's checksum, which reads the
-    block. Raises errors.FormatError, naming the place.
+    be truncated while the table exists). Each block's checksum is compared. Raises
+    errors.FormatError, naming the place.
     """
     where = source.path
 
@@ -64,7 +64,7 @@ def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True)
     start = aligned(PREFIX.size + header_size)
     source.read(start - PREFIX.size - header_size)
     try:
-        arrays = _read_blocks(source, header, start, total, mmap, verify, fail)
+        arrays = _read_blocks(source, header, start, total, mmap, fail)
         table = _table(header, arrays)
     except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise fail(f"offset 32: the header is malformed: {type(error).__name__} {error}") from None
@@ -93,7 +93,6 @@ def _read_blocks(
     start: int,
     total: int,
     mmap: bool,
-    verify: bool,
     fail: Any,
 ) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
@@ -119,7 +118,7 @@ def _read_blocks(
             if len(array) < count:
                 raise fail(f"the file ends at byte {source.offset}, inside block {name!r}")
             source.read(aligned(at + array.nbytes) - at - array.nbytes)
-        if verify and count and zlib.crc32(array.view(np.uint8).data) != block["crc32"]:
+        if count and zlib.crc32(array.view(np.uint8).data) != block["crc32"]:
             raise fail(f"offset {at}: block {name!r} does not match its checksum")
         arrays[name] = array
         at = aligned(at + array.nbytes)

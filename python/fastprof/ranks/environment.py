@@ -55,15 +55,14 @@ _JOB_IDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _NO_ID = {"", "none"}  # "none": torchrun without --rdzv-id
 
 
-def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
+def rank_facts() -> RankFacts:
     """Return the place of this process in its job; nothing is imported and no other process is contacted.
 
     torch.distributed if it is loaded and initialised, then Ray Train's worker, then the variables of torchrun
-    (also set by accelerate and Lightning), Open MPI, MVAPICH, PMI (MPICH, Intel MPI), srun and PMIx. environment:
-    default os.environ. Any thread.
+    (also set by accelerate and Lightning), Open MPI, MVAPICH, PMI (MPICH, Intel MPI), srun and PMIx. Any
+    thread.
     """
-    known = os.environ if environment is None else environment
-    from_variables = _of_variables(known)
+    from_variables = _of_variables(os.environ)
     described = distributed_info()
     if described is not None:
         local = from_variables.local_rank if from_variables is not None else -1
@@ -73,10 +72,10 @@ def rank_facts(environment: Mapping[str, str] | None = None) -> RankFacts:
             local,
             groups_of(described),
             "torch.distributed",
-            job_id_of(known),
+            job_id_of(os.environ),
         )
     found = _of_ray() or from_variables or RankFacts(0, 1, -1, [], "nothing")
-    return found._replace(job_id=job_id_of(known))
+    return found._replace(job_id=job_id_of(os.environ))
 
 
 def job_id_of(known: Mapping[str, str]) -> str:

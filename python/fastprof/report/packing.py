@@ -92,8 +92,8 @@ class Block:
 class Packer:
     """The blocks of one report, by name. Use as a context manager: it owns the compressing threads."""
 
-    def __init__(self, threads: int = 2) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="fastprof-report")
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="fastprof-report")
         self._blocks: dict[str, Block] = {}
 
     def __enter__(self) -> Packer:
