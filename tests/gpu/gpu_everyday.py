@@ -67,8 +67,6 @@ def _links_of(path: str) -> dict[str, int]:
 
 def everyday_outputs(gpu: Gpu) -> Result:
     """Each format of one run has the same work on the device, and each command reads it."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     text = _fastprof("run", "-o", "t.fastprof", _TRAIN, "plain", "20")
     wanted, faults = _work_of("t.fastprof"), []
     facts: dict[str, Any] = {"printed": text[-1500:], **_links_of("t.fastprof")}
@@ -94,8 +92,6 @@ def everyday_outputs(gpu: Gpu) -> Result:
 
 def everyday_explained(gpu: Gpu) -> Result:
     """explain says why the device was idle: a planted reason has its share. The first step loads CUDA's modules."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     faults, facts = [], {}
     for way, steps, reason, least, most in (
         ("item", "300", "the host had waited for the device", 2, 30),
@@ -115,8 +111,6 @@ def everyday_explained(gpu: Gpu) -> Result:
 
 def everyday_compiled(gpu: Gpu) -> Result:
     """torch.compile with CUDA graphs: kernels of the graphs are linked to their launch."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     _fastprof("run", "-o", "c.fastprof", _TRAIN, "compiled", "30", limit_s=110)
     links = _links_of("c.fastprof")
     faults = [f"{links}"] if links["kernels"] < 30 or links["unlinked"] else []
@@ -129,8 +123,6 @@ def everyday_compiled(gpu: Gpu) -> Result:
 
 def everyday_job(gpu: Gpu) -> Result:
     """A job of torchrun with NCCL: its rank's folder is read, with its steps and compute."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "--no-python",
          sys.executable, "-m", "fastprof", "run", "--ranks", "ranks", _TRAIN, "job", "30"],
@@ -149,8 +141,6 @@ def everyday_job(gpu: Gpu) -> Result:
 
 def everyday_children(gpu: Gpu) -> Result:
     """--follow: the work of a spawned process that uses the device is on the timeline, too."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     _fastprof("run", "--follow", "-o", "f.fastprof", _TRAIN, "child", "20")
     links = _links_of("f.fastprof")
     _fastprof("run", "-o", "one.fastprof", _TRAIN, "plain", "20")
@@ -163,8 +153,6 @@ def everyday_children(gpu: Gpu) -> Result:
 
 def everyday_interrupted(gpu: Gpu) -> Result:
     """Ctrl-C in the middle of training: the trace has the work until then, and the status is that without fastprof."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
 
     def interrupt(pid: int) -> None:
         os.kill(pid, signal.SIGINT)
@@ -181,8 +169,6 @@ def everyday_interrupted(gpu: Gpu) -> Result:
 
 def everyday_flight(gpu: Gpu) -> Result:
     """The flight recorder beside CUDA: looked at, dumped, killed, dumped again."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     facts: dict[str, Any] = {}
 
     def look(pid: int) -> None:

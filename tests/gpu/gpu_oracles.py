@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from gpu_traces import BOTH, Result, skip
+from gpu_traces import BOTH, Result
 from gpu_workloads import Gpu
 
 from fastprof import profile, record_function
@@ -29,8 +29,6 @@ _BYTES = 1 << 30
 
 def bandwidth(gpu: Gpu) -> Result:
     """Copies and fills of 1 GiB: explain's rate is that of CUDA's events, and no share exceeds the device's limit."""
-    if gpu.is_double:
-        return skip("the double's copies take the time that they are told to")
     import torch
 
     source = torch.ones(_BYTES, dtype=torch.uint8, device="cuda")
@@ -88,8 +86,6 @@ def _model() -> Callable[[], None]:
 
 def ops_beside_torch(gpu: Gpu) -> Result:
     """Counts and the devices' own time of each op of a training are those of torch.profiler."""
-    if gpu.is_double:
-        return skip("the double has no torch.profiler")
     warnings.simplefilter("ignore")
     import torch.profiler as other
 
@@ -117,8 +113,6 @@ def ops_beside_torch(gpu: Gpu) -> Result:
 
 def memory_beside_torch(gpu: Gpu) -> Result:
     """The device memory of ops adds up to what PyTorch's allocator counts."""
-    if gpu.is_double:
-        return skip("the double has no PyTorch")
     import torch
 
     kept: list[Any] = []
@@ -137,8 +131,6 @@ def memory_beside_torch(gpu: Gpu) -> Result:
 
 def launches_together(gpu: Gpu) -> Result:
     """A launch bare, under fastprof and under torch.profiler, in turns in one process that both have attached to."""
-    if gpu.is_double:
-        return skip("the double has no torch.profiler")
     warnings.simplefilter("ignore")
     import torch.profiler as other
 
@@ -208,8 +200,6 @@ def many_kernels(gpu: Gpu) -> Result:
 
 def sampled_beside_kernels(gpu: Gpu) -> Result:
     """Samples and kernels in one profile: most samples are where the program waits for the device."""
-    if gpu.is_double:
-        return skip("the double has nothing to wait for")
     import torch
 
     large = torch.rand(8192, 8192, device="cuda")

@@ -28,22 +28,27 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from gpu_workloads import DOUBLE  # noqa: E402
 from harness.rows import write_results  # noqa: E402
 
 
 class Check(NamedTuple):
-    """A check of gpu_programs.py or gpu_experiments.py. alone: not beside others, because it measures times."""
+    """A check of gpu_programs.py or gpu_experiments.py.
+
+    alone: not beside others, because it measures times. real: only on a real device, because it needs PyTorch there.
+    """
 
     name: str
     limit_s: float = 60
     alone: bool = False
+    real: bool = False
 
 
 # By what is wrong if they fail. torch.profiler's come after ours where both use the same process.
 CHECKS = (
     Check("facts", 120, True), Check("kernels", 60, True), Check("torch_profiler", 60, True),
     Check("launch_fastprof", 40, True), Check("launch_torch_profiler", 40, True),
-    Check("launch_raw", 60, True), Check("launches_together", 60, True), Check("bandwidth", 60, True),
+    Check("launch_raw", 60, True), Check("launches_together", 60, True, True), Check("bandwidth", 60, True, True),
     Check("many_kernels", 60, True), Check("first_enable", 40, True), Check("warm_up_steps", 60, True),
     Check("stamps"), Check("graphs"), Check("capture_between"), Check("torch_then_ours"),
     Check("ours_then_torch"), Check("ours_around_torch"), Check("torch_around_ours"), Check("raw_kinds"),
@@ -53,10 +58,11 @@ CHECKS = (
     Check("device_memory"), Check("eight_threads"), Check("cycles"), Check("memory_kinds"), Check("streams"),
     Check("arguments"), Check("whole_graphs"), Check("recorded_events"), Check("collectives", 90),
     Check("exit_while_recording"), Check("conflict"), Check("delivery"), Check("finalized"), Check("cupy", 90),
-    Check("everyday_outputs", 120), Check("everyday_explained", 150), Check("everyday_compiled", 150),
-    Check("everyday_job", 120), Check("everyday_children", 120), Check("everyday_interrupted", 100),
-    Check("everyday_flight", 100), Check("ops_beside_torch"), Check("memory_beside_torch"), Check("slow_clock"),
-    Check("sampled_beside_kernels"),
+    Check("everyday_outputs", 120, real=True), Check("everyday_explained", 150, real=True),
+    Check("everyday_compiled", 150, real=True), Check("everyday_job", 120, real=True),
+    Check("everyday_children", 120, real=True), Check("everyday_interrupted", 100, real=True),
+    Check("everyday_flight", 100, real=True), Check("ops_beside_torch", real=True),
+    Check("memory_beside_torch", real=True), Check("slow_clock"), Check("sampled_beside_kernels", real=True),
 )  # fmt: skip
 _LONGEST_TEXT = 2000  # characters
 MACHINE = (
@@ -212,6 +218,9 @@ class Session:
         begin = time.monotonic()
         if self.left_s() < 5:
             self._add(check, {"faults": [], "facts": {}, "skipped": "no time is left"})
+            return
+        if check.real and self.env.get(DOUBLE):
+            self._add(check, {"faults": [], "facts": {}, "skipped": "the double has no PyTorch"})
             return
         ended = run_limited(
             [sys.executable, str(HERE / "gpu_programs.py"), check.name],

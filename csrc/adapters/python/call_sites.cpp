@@ -115,8 +115,9 @@ CodeKind kind_of(std::string_view file, PyObject* code) noexcept {
   if (of_import && is_named(code, "_find_and_load")) return CodeKind::import;
   if (code == g_module_call) return CodeKind::module_call;
   if (!filter().sum_frequent) {
-    // torch.ops, through which PyTorch begins its ranges, is hidden where that happens.
-    const bool library = is_library(file, code) || ends_with(file, "torch/_ops.py");
+    // What PyTorch's ranges call is hidden where they begin and end.
+    const bool library = is_library(file, code) || ends_with(file, "torch/_ops.py") ||
+                         ends_with(file, "torch/autograd/profiler.py");
     return library ? CodeKind::library : CodeKind::plain;
   }
   if (of_import) return CodeKind::import_machinery;

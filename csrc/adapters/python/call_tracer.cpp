@@ -103,7 +103,7 @@ void begin_counted_c_call(CallStack& calls, const PyMethodDef* method, const Sit
     calls.begin_marked(method, &import_inner_site);
     return;
   }
-  const bool recorded = site != nullptr && site != &own_call_site && !calls.is_in_own_code() &&
+  const bool recorded = site != nullptr && site != &own_call_site &&
                         calls.depth() < g_max_call_depth && count_call(site);
   begin_at(calls, method, recorded ? site : nullptr, &unknown_code_info, caller);
 }

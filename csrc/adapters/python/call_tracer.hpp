@@ -139,7 +139,11 @@ FASTPROF_COLD void begin_new_c_call(CallStack& calls, const PyMethodDef* method,
 template <class Caller, class Function>
 FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* method, Caller caller,
                                          Function function) noexcept {
-  const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth || calls.is_in_own_code();
+  if (FASTPROF_UNLIKELY(calls.is_in_own_code())) {
+    calls.begin_marked(method, &own_call_site);  // so that what it calls is hidden, too
+    return;
+  }
+  const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth;
   const Site* site = nullptr;
   if (FASTPROF_UNLIKELY(hidden && g_count_c_calls)) {
     site = recent_site_of(method);

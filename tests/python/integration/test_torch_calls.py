@@ -23,8 +23,11 @@ pytestmark = pytest.mark.integrations
 
 Calls: TypeAlias = "Counter[tuple[str, str]]"
 
-# While fastprof records, it replaces torch.profiler's ranges, which then make no Python calls.
-RANGES_OF_TORCH = ("__enter__", "__exit__", "__init__", "push_user_annotation", "is_scripting")
+# While fastprof records, it replaces torch.profiler's ranges, which then make no Python calls. Those of optimizers, by
+# operators of torch.ops, are left out, because they would overlap the range.
+RANGES_OF_TORCH = re.compile(
+    "(__enter__|__exit__|__init__|push_user_annotation|is_scripting)$|^_ops.py: |record_function"
+)
 
 
 class Block(torch.nn.Module):
@@ -122,10 +125,20 @@ def test_same_functions_callers_and_counts(traces: Any) -> None:
     unexpected = {
         pair: count
         for pair, count in differing.items()
-        if not any(name.endswith(RANGES_OF_TORCH) for name in pair)
+        if not any(RANGES_OF_TORCH.search(name) for name in pair)
     }
     assert unexpected == {}
-    assert sum(ours.values()) > 200 and sum(differing.values()) < 20
+    assert sum(ours.values()) > 200 and sum(differing.values()) < 60
+
+
+def test_ranges_of_optimizers_nest_among_calls(traces: Any) -> None:
+    """A viewer shows them on the thread's own row."""
+    ours, _, profile = traces
+    events = json.loads(ours.read_text())["traceEvents"]
+    (row,) = {e["tid"] for e in events if e["name"].startswith("Optimizer.step#")}
+    assert row in {e["tid"] for e in events if e["name"].endswith(": the_step")}
+    assert not [e for e in events if "overlapping" in str(e.get("args", {}).get("name"))]
+    assert not [e for e in profile.events() if "_record_function_e" in e.name]
 
 
 def test_modules_have_torchs_names_and_numbers(traces: Any) -> None:
