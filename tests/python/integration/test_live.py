@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -36,15 +37,15 @@ while True:
 """
 
 SHORT = """
-import builtins, sys, time
+import builtins, os, sys, time
 import fastprof
 class EndsSlowly:  # after the recording has ended
     def __del__(self, sleep=time.sleep):
         sleep(1)
 builtins.ends_slowly = EndsSlowly()
 print("own output", sys.argv[1])
-end = time.monotonic() + 3
-while time.monotonic() < end:
+end = time.monotonic() + 120
+while not os.path.exists(sys.argv[2]) and time.monotonic() < end:
     with fastprof.record_function("busy"):
         time.sleep(0.01)
 """
@@ -62,10 +63,11 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
     assert 1.9 < view["seconds"] <= 2.0
     names = {each["name"]: each for each in view["names"]}
     both_s = names["load"]["self_s"] + names["train"]["self_s"]
-    assert 0.8 < both_s / view["seconds"] < 1.01  # clipped to what is shown
-    assert 1 / 3 < names["load"]["self_s"] / both_s < 1 / 2
+    # Clipped to what is shown. The rest of the bounds hold if the machine stands still for half a second.
+    assert 0.5 < both_s / view["seconds"] < 1.01
+    assert 0.2 < names["load"]["self_s"] / both_s < 0.7
     threads = {each["name"]: each for each in view["threads"]}
-    assert threads["worker"]["share"] > 0.8
+    assert threads["worker"]["share"] > 0.5
     assert 0 < len(view["steps"]) <= 20 and view["step_median_s"] >= 0.098
     assert view["step_count"] >= len(view["steps"])
     assert "train" in text and "steps" in text and f"pid {process.pid}" in text
@@ -74,14 +76,20 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
 def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Path) -> None:
     script = tmp_path / "short.py"
     script.write_text(SHORT)
-    shown = python("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word")
-    assert shown.returncode == 0, shown.stderr
-    assert any(
-        each["name"] == "busy"
-        for line in shown.stdout.splitlines()
-        for each in json.loads(line)["names"]
-    )
-    assert "own output word" in shown.stderr and "ended with status 0" in shown.stderr
+    seen, errors = tmp_path / "seen", tmp_path / "errors"
+    words = ("-m", "fastprof", "live", "--as-json", "--interval", "0.2", script, "word", seen)
+    with (
+        errors.open("w") as file,
+        subprocess.Popen(
+            [sys.executable, *map(str, words)], stdout=subprocess.PIPE, stderr=file, text=True
+        ) as live,
+    ):
+        assert live.stdout is not None
+        for line in live.stdout:  # ends with the script, which ends when it has been seen
+            if any(each["name"] == "busy" for each in json.loads(line)["names"]):
+                seen.touch()
+    assert live.returncode == 0 and seen.exists(), errors.read_text()
+    assert "own output word" in errors.read_text() and "ended with status 0" in errors.read_text()
     for words, message in (
         (("live", script), "needs a terminal"),
         (("live", "--once", "no such"), "fastprof ps"),
