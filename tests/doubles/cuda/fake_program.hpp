@@ -182,11 +182,12 @@ EXPORT uint32_t fake_driver_launch(const char* name, uint32_t device, uint32_t s
   return launch(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, name, device,
                 stream, time);
 }
-EXPORT void fake_overhead() {
+// kind: of CUpti_ActivityOverheadKind; those of newer versions of CUDA are not in older headers.
+EXPORT void fake_overhead(uint32_t kind) {
   Library& l = library();
   CUpti_ActivityOverhead record{};
   record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
-  record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  record.overheadKind = static_cast<CUpti_ActivityOverheadKind>(kind);
   record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
   record.objectId.pt.processId = static_cast<uint32_t>(::getpid());
   record.objectId.pt.threadId = thread_number(l);

@@ -113,7 +113,8 @@ with profile(activities=both) as prof:
         copy(kind=10, source=3, to=3, device=1, stream=9)
     with record_function("driver"):
         gpu.fake_driver_launch(ctypes.c_char_p(b"by_driver"), 1, 9, ctypes.c_uint64(1000))
-    gpu.fake_overhead()
+    for kind in (1, 4, 6):
+        gpu.fake_overhead(kind << 16)
 table = prof.event_table
 prof.export_chrome_trace("t.json")
 print(json.dumps({
@@ -129,7 +130,9 @@ print(json.dumps({
         ["peer", "Memcpy PtoP (Device -> Device)", 1],
     ]
     assert seen["devices"] == [0, 1] and seen["driver"] == ["cuLaunchKernel"]
-    assert seen["overhead"] == ["Activity Buffer Flush"]
+    assert seen["overhead"] == [
+        "Activity Buffer Flush", "Runtime Triggered Module Loading", "Command Buffer Full",
+    ]  # fmt: skip
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     nodes = [e for e in events if e.get("name") == "node"]
     assert [e["args"]["graph node id"] for e in nodes] == [100, 101, 102, 103, 104]
