@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backing_file_checks.hpp"
+#include "threads_in_children.hpp"
 
 using namespace recorder_checks;
 using namespace backing_file_checks;

@@ -9,6 +9,7 @@
 
 #include "backing_file_checks.hpp"
 #include "fastprof/flight_recorder.hpp"
+#include "threads_in_children.hpp"
 
 using namespace recorder_checks;
 using namespace backing_file_checks;
