@@ -413,7 +413,7 @@ def facts(gpu: Gpu) -> Result:
     known = {
         **gpu.facts(), "fastprof": fastprof.__version__, "cuda_problem": problem,
         "libraries": [
-            line.split()[-1]
+            Path(line.split()[-1]).name
             for line in Path("/proc/self/maps").read_text().splitlines()
             if "libcu" in line and " 00000000 " in line
         ],

@@ -132,13 +132,17 @@ def launch_costs(results: dict[str, Any]) -> dict[str, float]:
     return costs
 
 
-def _for_a_file(value: Any) -> Any:
-    """Return a result without the folder of this tree, and with long texts cut."""
+def _for_a_file(value: Any, folders: tuple[str, ...]) -> Any:
+    """Return a result with paths relative to the machine's folders, and with long texts cut."""
     if isinstance(value, dict):
-        return {_for_a_file(key): _for_a_file(each) for key, each in value.items()}
+        return {key: _for_a_file(each, folders) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_for_a_file(each) for each in value]
-    return value.replace(f"{ROOT}/", "")[:_LONGEST_TEXT] if isinstance(value, str) else value
+        return [_for_a_file(each, folders) for each in value]
+    if not isinstance(value, str):
+        return value
+    for folder in folders:
+        value = value.replace(f"{folder}/", "")
+    return value[:_LONGEST_TEXT]
 
 
 def _facts(results: dict[str, Any], name: str) -> dict[str, Any]:
@@ -171,7 +175,8 @@ class Session:
         """Write the document; a reader sees the old or the new one."""
         path = self.out / name
         new = path.with_suffix(".new")
-        write_results(new, _for_a_file(self.document))
+        folders = (str(ROOT), sys.prefix, str(self.work))
+        write_results(new, _for_a_file(self.document, folders))
         os.replace(new, path)
         return path
 
