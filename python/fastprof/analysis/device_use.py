@@ -25,7 +25,7 @@ from fastprof.analysis.device_work import (
     occupancy_of,
     small_runs,
 )
-from fastprof.analysis.intervals import union_of
+from fastprof.analysis.intervals import covered_ns, union_of
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.visible_text import shortened
@@ -222,7 +222,7 @@ def _by_reason(table: EventTable, begin: Array, end: Array) -> Array:
     found = np.zeros(len(_REASONS), np.int64)
     for reason, beginnings in ((_LOAD, (_LOADER,)), (_SYNC, _SYNCHRONIZING)):
         waits = _rows_named(table, beginnings)
-        part = np.minimum(left, _covered(waits, next_) - _covered(waits, last))
+        part = np.minimum(left, covered_ns(last, next_, waits))
         found[reason] = part.sum()
         left -= part
     found[_LAUNCH] = left.sum()
@@ -235,13 +235,3 @@ def _rows_named(table: EventTable, beginnings: tuple[str, ...]) -> tuple[Array, 
     of_site = np.array([name.startswith(beginnings) for name in table.sites.names], np.bool_)
     rows = np.flatnonzero(of_site[table.column("site")])
     return union_of(table.start_ns[rows], table.end_ns[rows])
-
-
-def _covered(intervals: tuple[Array, Array], time: Array) -> Array:
-    """Return how much of the time before each of `time` disjoint intervals cover, int64 ns."""
-    starts, ends = intervals
-    total = np.concatenate([[0], np.cumsum(ends - starts)])
-    at = np.searchsorted(starts, time, side="right")
-    beyond = np.maximum(ends[at - 1] - time, 0) if len(ends) else np.zeros(len(time), np.int64)
-    found: Array = total[at] - np.where(at > 0, beyond, 0)
-    return found
