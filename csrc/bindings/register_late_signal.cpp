@@ -70,7 +70,7 @@ extern "C" void fastprof_on_watched_signal(int number) {
     watch.python(number);
   } else {
     ::signal(number, SIG_DFL);
-    raise(number);  // delivered when this handler has returned
+    ::raise(number);  // delivered when this handler has returned
   }
   errno = error;
 }

@@ -21,7 +21,7 @@ namespace {
 
 using python_adapter::CallFilter;
 
-uint64_t g_forks = 0;  // in this process's ancestry
+uint64_t g_call_forks = 0;  // in this process's ancestry
 
 class PythonCalls {
  public:
@@ -57,7 +57,7 @@ class PythonCalls {
  private:
   CallFilter filter_;
   python_adapter::CodeFolders folders_;
-  Hold hold_{g_forks};
+  Hold hold_{g_call_forks};
   int64_t since_ns_ = 0;  // CLOCK_MONOTONIC
 };
 
@@ -102,7 +102,7 @@ void register_python_calls(py::module_& module) {
   module.def(
       "forget_python_calls_in_child",
       [] {
-        ++g_forks;
+        ++g_call_forks;
         python_adapter::forget_tracing_in_child();
         python_adapter::forget_module_calls_in_child();
       },

@@ -13,7 +13,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-uint64_t g_forks = 0;  // in this process's ancestry
+uint64_t g_memory_forks = 0;  // in this process's ancestry
 
 class PythonAllocations {
  public:
@@ -33,7 +33,7 @@ class PythonAllocations {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_{g_forks};
+  Hold hold_{g_memory_forks};
   const bool exact_;
 };
 
@@ -57,7 +57,7 @@ void register_python_memory(py::module_& module) {
       "untracked_python_allocations", &python_adapter::untracked_allocations,
       "Return the number of blocks that were not recorded since the begin, for lack of memory.");
   module.def("python_memory_after_fork_in_child", [] {
-    ++g_forks;
+    ++g_memory_forks;
     python_adapter::forget_allocations_in_child();
   });
 }

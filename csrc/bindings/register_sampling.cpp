@@ -19,7 +19,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-uint64_t g_forks = 0;  // in this process's ancestry
+uint64_t g_sampling_forks = 0;  // in this process's ancestry
 
 template <class T, class Rows, class Read>
 py::array_t<T> column(const Rows& rows, Read read) {
@@ -42,7 +42,7 @@ class StackSampler {
   StackSampler& operator=(const StackSampler&) = delete;
   ~StackSampler() {
     end();
-    if (forks_ == g_forks) delete sampler_;  // else its thread may have held the lock
+    if (forks_ == g_sampling_forks) delete sampler_;  // else its thread may have held the lock
   }
 
   std::string begin() {
@@ -100,8 +100,8 @@ class StackSampler {
 
  private:
   python_adapter::StackSampler* const sampler_;
-  const uint64_t forks_ = g_forks;
-  Hold hold_{g_forks};
+  const uint64_t forks_ = g_sampling_forks;
+  Hold hold_{g_sampling_forks};
 };
 
 }  // namespace
@@ -125,7 +125,7 @@ void register_sampling(py::module_& module) {
            "Return (name, file, first line) of each code object. After end().")
       .def("counts", &StackSampler::counts,
            "Return the numbers of ticks and of samples that are missing. After end().");
-  module.def("sampling_after_fork_in_child", [] { ++g_forks; });
+  module.def("sampling_after_fork_in_child", [] { ++g_sampling_forks; });
 }
 
 }  // namespace bindings

@@ -12,7 +12,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-uint64_t g_forks = 0;  // in this process's ancestry
+uint64_t g_task_forks = 0;  // in this process's ancestry
 
 class TaskSwitches {
  public:
@@ -32,7 +32,7 @@ class TaskSwitches {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_{g_forks};
+  Hold hold_{g_task_forks};
 };
 
 PyObject* or_null(const py::object& task) {
@@ -84,7 +84,7 @@ void register_tasks(py::module_& module) {
   module.def(
       "forget_tasks_in_child",
       [] {
-        ++g_forks;
+        ++g_task_forks;
         python_adapter::forget_task_switches_in_child();
       },
       "Forget the parent's recording of task switches in a forked child.");

@@ -27,7 +27,7 @@ using python_adapter::WithoutGil;
 
 // Number of forks in this process's ancestry. A child does not disable what its parent enabled; the
 // adapters reset that in torch_after_fork_in_child. Written with the GIL held.
-uint64_t g_forks = 0;
+uint64_t g_torch_forks = 0;
 
 // What a hold enables. start() returns what begin() does, and sets the hold if there is something
 // to stop.
@@ -134,7 +134,7 @@ class FeatureHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_{g_forks};
+  Hold hold_{g_torch_forks};
   Feature feature_;
 };
 
@@ -150,7 +150,7 @@ py::class_<FeatureHold<Feature>> define(py::module_& module, const char* name, c
 }  // namespace
 
 void forget_torch_holds_in_child() noexcept {
-  ++g_forks;
+  ++g_torch_forks;
 }
 
 void register_torch_holds(py::module_& module) {

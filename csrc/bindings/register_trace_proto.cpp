@@ -33,8 +33,8 @@ using trace_proto::SequenceState;
 using Links = py::typing::Tuple<py::array_t<uint32_t>, py::array_t<uint64_t>, py::array_t<uint8_t>>;
 using Ends = py::typing::Tuple<py::array_t<uint32_t>, py::array_t<int64_t>, py::array_t<uint8_t>>;
 
-PacketBlock scan(PacketScanner& scanner, const py::bytes& data, size_t begin, uint32_t first_row,
-                 uint64_t max_packet_bytes) {
+PacketBlock scan_packets(PacketScanner& scanner, const py::bytes& data, size_t begin,
+                         uint32_t first_row, uint64_t max_packet_bytes) {
   std::string_view packets = data;
   if (begin > packets.size()) raise<ValueError>("begin exceeds the data");
   packets.remove_prefix(begin);
@@ -82,7 +82,7 @@ void register_trace_proto(py::module_& module) {
       .def(py::init<trace_rows::Conventions, bool>(), py::arg("conventions"), py::arg("is_sorted"))
       .def_property_readonly("store",
                              [](PacketScanner& s) -> trace_rows::RowStore& { return s.store(); })
-      .def("scan", &scan, py::arg("data"), py::arg("begin"), py::arg("first_row"),
+      .def("scan", &scan_packets, py::arg("data"), py::arg("begin"), py::arg("first_row"),
            py::arg("max_packet_bytes"),
            "Scan packets from data[begin], the begin of one. Offsets in the result count from "
            "there.")

@@ -49,7 +49,7 @@ Conventions make_conventions(std::vector<std::string> numbers, std::vector<std::
       std::move(engine_prefix), std::move(op_category), forward_thread,   other_pid};
 }
 
-Block scan(EventScanner& scanner, const py::bytes& data, size_t begin, bool after_value) {
+Block scan_events(EventScanner& scanner, const py::bytes& data, size_t begin, bool after_value) {
   std::string_view text = data;
   if (begin > text.size()) raise<ValueError>("begin exceeds the data");
   text.remove_prefix(begin);
@@ -145,7 +145,7 @@ void register_trace_rows(py::module_& module) {
                            "Reads events of Chrome traces; see core/trace_json/event_scanner.hpp.")
       .def(py::init<Conventions>(), py::arg("conventions"))
       .def_property_readonly("store", [](EventScanner& s) -> RowStore& { return s.store(); })
-      .def("scan", &scan, py::arg("data"), py::arg("begin"), py::arg("after_value"),
+      .def("scan", &scan_events, py::arg("data"), py::arg("begin"), py::arg("after_value"),
            "Scan events from data[begin], the begin of a value or (after_value) of the comma after "
            "one. Offsets in the result count from there.");
 }

@@ -105,7 +105,10 @@ def _pause(table: EventTable, without_zero: bool) -> str:
 
 
 def _overlaps(table: EventTable) -> str:
-    """Compare each range with the one before it on its thread that has the same parent."""
+    """Compare each range with the one before it on its thread that has the same parent.
+
+    A call is compared with calls only: one that begins or ends a range overlaps it, by nature.
+    """
     if table.has("parent"):
         return ""
     chosen = table.column("kind") == EventKind.RANGE
@@ -119,7 +122,10 @@ def _overlaps(table: EventTable) -> str:
     parent = EventTree.of(table).parent_rows()[rows]
     thread, start, end = table.thread[rows], table.start_ns[rows], table.end_ns[rows]
     order = np.lexsort((-end, start, parent, thread))
-    same = (thread[order][1:] == thread[order][:-1]) & (parent[order][1:] == parent[order][:-1])
+    call = table.sites.column("is_python_function")[table.column("site")[rows]]
+    same = np.ones(max(len(rows) - 1, 0), np.bool_)
+    for each in (thread[order], parent[order], call[order]):
+        same &= each[1:] == each[:-1]
     by_ns = np.where(same, end[order][:-1] - start[order][1:], 0)
     count = int(np.count_nonzero(by_ns > _ROUNDING_NS))
     if not count:

@@ -147,6 +147,25 @@ std::string args_of(const std::string& text, const std::string& name, int n = 0)
 
 }  // namespace
 
+// `with Phase():`, whose __enter__ begins a range and whose __exit__ ends it.
+TEST(a_range_stays_on_its_thread_and_calls_that_begin_and_end_it_do_not) {
+  CaptureBuilder b;
+  b.track(1, "main");
+  const uint32_t enter = b.site("enter"), begins = b.site("begins"), range = b.site("range");
+  const uint32_t late = b.site("late"), work = b.site("work"), leave = b.site("leave");
+  b.row(enter, 0, 100);
+  b.row(begins, 10, 60);
+  b.row(range, 50, 1000);
+  b.row(late, 70, 90);
+  b.row(work, 200, 900);
+  b.row(leave, 950, 1100);
+  const Capture capture = b.finish();
+  const TrackLayout layout(capture);
+  for (size_t row : {2u, 4u}) CHECK_EQ(layout.lane_of(row), 0u);
+  for (size_t row : {0u, 1u, 5u})
+    CHECK_EQ(layout.lanes()[layout.lane_of(row)].name, "main: overlapping 0");
+}
+
 TEST(events_carry_kinetos_ids) {
   const std::string text = chrome_text(autograd_capture());
   CHECK(is_json_value(text));

@@ -232,6 +232,7 @@ KERNELS = ranges(*STEPS, cat="kernel", args={"device": 0, "stream": 7})
          "ranges of a thread overlap without nesting (1 times, by up to 6.000us): self times there are too long"),
         ([*ranges(*STEPS, cat="cpu_op"), *KERNELS],
          "100 of 100 GPU events are not linked to the op that launched them (External id): ops have no device times"),
+        ([*ranges((0, 5), cat="python_function"), *ranges((4, 50)), *ranges((49, 9), cat="python_function")], ""),
         (ranges(*STEPS), ""),
         (KERNELS, ""),
     ],

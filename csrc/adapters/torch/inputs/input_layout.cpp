@@ -12,7 +12,7 @@ namespace torch_adapter {
 namespace {
 
 // Rows as in record_function_layout.cpp.
-constexpr KnownReleases<InputLayout> known_layouts[] = {
+constexpr KnownReleases<InputLayout> known_input_layouts[] = {
     {{2, 13}, kNewestRelease, StringAbi::libstdcxx, kInputLayout_2_13},
     {{2, 9}, {2, 12}, StringAbi::libstdcxx, kInputLayout_2_12},
     {{2, 7}, {2, 8}, StringAbi::libstdcxx, kInputLayout_2_8},
@@ -35,7 +35,7 @@ auto with_members(Layout& layout, const F& call) noexcept {
 }  // namespace
 
 const InputLayout* find_input_layout(std::string_view version, bool cxx11_abi) noexcept {
-  return find_release(known_layouts, version, string_abi_here(cxx11_abi));
+  return find_release(known_input_layouts, version, string_abi_here(cxx11_abi));
 }
 
 InputLayoutNumbers numbers_of(const InputLayout& layout) noexcept {

@@ -33,7 +33,7 @@ Emission g_emissions[2];
 Prepared g_torch{};
 InputLayout g_layout{};
 
-std::mutex g_lock;
+std::mutex g_emission_lock;
 
 // The op that last returned a tensor, by the tensor's address.
 struct Producers {
@@ -134,7 +134,7 @@ CallbackView callback_of(const EmissionRequest& request) noexcept {
 }
 
 void renew_locks_in_child() noexcept {
-  renew_lock(g_lock);
+  renew_lock(g_emission_lock);
   renew_guarded(producers().lock, producers().by_tensor);
 }
 
@@ -157,7 +157,7 @@ Prepared prepared_or_raise() {
 void start_emitting_ops(const EmissionRequest& request) {
   static ChildHandler handler;
   handler.install(&renew_locks_in_child, producers());
-  const std::lock_guard<std::mutex> hold(g_lock);
+  const std::lock_guard<std::mutex> hold(g_emission_lock);
   Emission& emission = g_emissions[static_cast<size_t>(request.text)];
   if (emission.callback != 0)
     raise<StateError>(
@@ -170,7 +170,7 @@ void start_emitting_ops(const EmissionRequest& request) {
 }
 
 void stop_emitting_ops(EmittedText text) noexcept {
-  const std::lock_guard<std::mutex> hold(g_lock);
+  const std::lock_guard<std::mutex> hold(g_emission_lock);
   Emission& emission = g_emissions[static_cast<size_t>(text)];
   if (emission.callback == 0) return;
   g_torch.functions->remove_callback(emission.callback);

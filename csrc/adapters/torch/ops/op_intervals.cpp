@@ -21,7 +21,7 @@ OpIntervals g_intervals;
 const Functions* g_functions = nullptr;
 uint64_t g_callback = 0;  // 0: not registered
 
-std::mutex g_lock;
+std::mutex g_intervals_lock;
 
 struct Interval final : ObserverContextView {
   explicit Interval(uint64_t number) : id(number) {}
@@ -45,8 +45,8 @@ void end(const RecordFunctionView&, ObserverContextView* context) noexcept {
 
 void start_op_intervals(const OpIntervals& intervals) {
   static ChildHandler handler;
-  handler.install([] { renew_lock(g_lock); });
-  const std::lock_guard<std::mutex> hold(g_lock);
+  handler.install([] { renew_lock(g_intervals_lock); });
+  const std::lock_guard<std::mutex> hold(g_intervals_lock);
   if (g_callback != 0) raise<StateError>("ops are being reported as intervals already");
   const std::optional<Prepared> torch = prepared();
   if (!torch) raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
@@ -56,7 +56,7 @@ void start_op_intervals(const OpIntervals& intervals) {
 }
 
 void stop_op_intervals() noexcept {
-  const std::lock_guard<std::mutex> hold(g_lock);
+  const std::lock_guard<std::mutex> hold(g_intervals_lock);
   if (g_callback == 0) return;
   g_functions->remove_callback(g_callback);
   g_callback = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <queue>
 #include <string>
@@ -30,10 +31,11 @@ struct TraceLane {
 };
 
 // Lanes 0 to tracks-1 are the threads and tasks. A synchronous range is placed on its thread, or on
-// its parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap
-// lane. Async ranges and ranges that ended on another thread go to async lanes, on which nothing
-// nests. Other rows follow their parent. Free lanes are reused, so a thread has as many as overlap
-// at any one time.
+// its parent's lane if that was moved; if it overlaps a slice there partly, the shorter of the two
+// goes to an overlap lane: a range that a program's own __enter__ begins stays, with all that is in
+// it, and the call goes. Async ranges and ranges that ended on another thread go to async lanes, on
+// which nothing nests. Other rows follow their parent. Free lanes are reused, so a thread has as
+// many as overlap at any one time.
 class TrackLayout {
  public:
   explicit TrackLayout(const Capture& capture) : lane_of_row_(capture.size()) {
@@ -52,15 +54,25 @@ class TrackLayout {
   uint32_t lane_of(size_t row) const noexcept { return lane_of_row_[row]; }
 
  private:
-  // Ends of the open slices of a lane, outermost first.
+  struct Slice {
+    int64_t end_ns;
+    size_t row;
+  };
+  // The open slices of a lane, outermost first.
   struct Open {
-    std::vector<int64_t> ends;
+    std::vector<Slice> slices;
     // Adds [start, end) and returns true if it nests with the open slices.
-    bool fits(int64_t start, int64_t end) {
-      while (!ends.empty() && ends.back() <= start) ends.pop_back();
-      if (!ends.empty() && end > ends.back()) return false;
-      ends.push_back(end);
+    bool fits(int64_t start, int64_t end, size_t row) {
+      while (!slices.empty() && slices.back().end_ns <= start) slices.pop_back();
+      if (!slices.empty() && end > slices.back().end_ns) return false;
+      slices.push_back({end, row});
       return true;
+    }
+    // The outermost slice that a range until `end` overlaps partly; one is, after fits() was false.
+    size_t first_before(int64_t end) const {
+      size_t i = slices.size() - 1;
+      while (i > 0 && slices[i - 1].end_ns < end) --i;
+      return i;
     }
   };
   // Lanes of one use and track, the one that becomes free first on top.
@@ -124,26 +136,45 @@ class TrackLayout {
       const int64_t start = capture.start_ns[row];
       const int64_t end = std::max(start, capture.end_ns[row]);
       const bool nests = is_nesting_range(capture, row);
+      const auto opened = [&]() -> Open& {
+        return beside == track ? on_thread : open[beside - base];
+      };
+      if (nests && FASTPROF_LIKELY(opened().fits(start, end, row))) continue;
+      // A lane that is free from `from_ns` until `end_ns`.
+      const auto take_lane = [&](int64_t from_ns, int64_t end_ns) {
+        Pool& pool = nests ? overlap : async;
+        uint32_t lane;
+        if (!pool.empty() && pool.top().first <= from_ns) {
+          lane = pool.top().second;
+          pool.pop();
+          open[lane - base].slices.clear();
+        } else {
+          lane = static_cast<uint32_t>(lanes_.size());
+          uint32_t& count = nests ? overlap_lanes : async_lanes;
+          add_lane(track, nests ? TraceLane::Use::overlap : TraceLane::Use::async, count++);
+          open.emplace_back();
+        }
+        pool.emplace(end_ns, lane);
+        return lane;
+      };
       if (nests) {
-        if (FASTPROF_LIKELY(beside == track)) {
-          if (FASTPROF_LIKELY(on_thread.fits(start, end))) continue;
-        } else if (open[beside - base].fits(start, end)) {
+        const size_t at = opened().first_before(end);
+        const Slice earlier = opened().slices[at];
+        const int64_t from_ns = capture.start_ns[earlier.row];
+        if (row - earlier.row <= kMostMoved && earlier.end_ns - from_ns < end - start) {
+          const uint32_t lane = take_lane(from_ns, earlier.end_ns);
+          std::vector<Slice>& left = opened().slices;
+          const auto moved = left.begin() + static_cast<std::ptrdiff_t>(at);
+          open[lane - base].slices.assign(moved, left.end());
+          left.erase(moved, left.end());
+          left.push_back({end, row});
+          for (size_t i = earlier.row; i < row; ++i)
+            if (lane_of_row_[i] == beside) lane_of_row_[i] = lane;
           continue;
         }
       }
-      Pool& pool = nests ? overlap : async;
-      uint32_t lane;
-      if (!pool.empty() && pool.top().first <= start) {
-        lane = pool.top().second;
-        pool.pop();
-      } else {
-        lane = static_cast<uint32_t>(lanes_.size());
-        uint32_t& count = nests ? overlap_lanes : async_lanes;
-        add_lane(track, nests ? TraceLane::Use::overlap : TraceLane::Use::async, count++);
-        open.emplace_back();
-      }
-      open[lane - base].fits(start, end);
-      pool.emplace(end, lane);
+      const uint32_t lane = take_lane(start, end);
+      open[lane - base].slices.push_back({end, row});
       lane_of_row_[row] = lane;
     }
   }
@@ -162,6 +193,7 @@ class TrackLayout {
 
   static bool valid_tid(int64_t tid) noexcept { return tid > 0 && tid < (int64_t{1} << 30); }
   static constexpr int64_t kLargestLinuxTid = 1 << 22;  // PID_MAX_LIMIT
+  static constexpr size_t kMostMoved = 64;  // rows of a slice that is moved: a row is moved often
 
   std::vector<uint32_t> lane_of_row_;
   std::vector<TraceLane> lanes_;

@@ -157,7 +157,8 @@ class Aggregator {
     Place& place = places_[run.chunk];
     if (place.next == nullptr) place.next = chunk_slots(run.chunk);
     while (place.next < run.end) {
-      const Slot* end = run.shared ? find_thread_end(run, place.next) : nullptr;
+      const Slot* end =
+          run.shared ? find_thread_end(place.next, run.end, run.chunk->open_ticks) : nullptr;
       const uint32_t track =
           end != nullptr ? static_cast<uint32_t>(load_relaxed(&end->end)) : run.track;
       if (is_stalled(track)) return;
@@ -179,15 +180,6 @@ class Aggregator {
 
   bool is_stalled(uint32_t id) const noexcept {
     return std::find(stalled_.begin(), stalled_.end(), id) != stalled_.end();
-  }
-
-  static const Slot* find_thread_end(const Run& run, const Slot* slot) noexcept {
-    for (; slot < run.end; slot += record_units(slot)) {
-      if (load_acquire(&slot->begin) < run.chunk->open_ticks) return nullptr;
-      const uintptr_t word = load_relaxed(&slot->site);
-      if (tag_of(word) == RecordTag::slot && is_thread_end(site_of(word))) return slot;
-    }
-    return nullptr;
   }
 
   // Reads one thread's records. Returns false at one that is not written yet.

@@ -176,7 +176,7 @@ class Drain {
     const Slot* first = chunk_slots(run.chunk);
     size_t open = 0;
     while (run.shared) {
-      const Slot* end = find_thread_end(run, first);
+      const Slot* end = find_thread_end(first, run.end, run.chunk->open_ticks);
       if (end == nullptr) break;
       const Site* site = site_of(load_relaxed(&end->site));
       const ThreadEnd thread = read_thread_end(end, site);
@@ -206,16 +206,6 @@ class Drain {
     marks_.push_back({track_index_.at(info.id), rows.size(), rows.switches.size()});
     track_id_ = info.id;
     return read_slots(s, rows, run, first, last);
-  }
-
-  // The next thread end from `slot` on; null if no thread of the run's other records has ended.
-  static const Slot* find_thread_end(const PinnedRun& run, const Slot* slot) noexcept {
-    for (; slot < run.end; slot += record_units(slot)) {
-      if (load_acquire(&slot->begin) < run.chunk->open_ticks) return nullptr;
-      const uintptr_t word = load_relaxed(&slot->site);
-      if (tag_of(word) == RecordTag::slot && is_thread_end(site_of(word))) return slot;
-    }
-    return nullptr;
   }
 
   // Reads records of one thread. Returns the number of open ranges; 1 if a slot is not written.

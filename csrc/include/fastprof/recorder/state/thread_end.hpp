@@ -66,6 +66,18 @@ inline void fill_thread_end(const Track* track, Slot* slot, uint32_t units,
   store_release(&slot->begin, stamp);
 }
 
+// The first thread end of a chunk's records from `slot` on, nullptr if none is written.
+// `open_ticks`: of the chunk; records before it are not written.
+inline const Slot* find_thread_end(const Slot* slot, const Slot* last,
+                                   uint64_t open_ticks) noexcept {
+  for (; slot < last; slot += record_units(slot)) {
+    if (load_acquire(&slot->begin) < open_ticks) return nullptr;  // fill_thread_end() stores it
+    const uintptr_t word = load_relaxed(&slot->site);
+    if (tag_of(word) == RecordTag::slot && is_thread_end(site_of(word))) return slot;
+  }
+  return nullptr;
+}
+
 // What a thread end says.
 struct ThreadEnd {
   uint32_t track_id;
