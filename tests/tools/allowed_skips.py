@@ -87,6 +87,12 @@ ALLOWED = (
         "no package that can be installed without ROCm has them: ROCM_HEADERS names their folders",
     ),
     Allowed(
+        "integrations",
+        r"tests/python/integration/test_(sampling_writers|traces_of_others)\.py::",
+        r"(node|perf|gcc|clang\+\+) is not installed|[\w-]+ may not observe processes here|perf has no stackcollapse",
+        "programs of the system, which a machine may lack; containers may forbid ptrace and perf events",
+    ),
+    Allowed(
         "core",
         r"tests/python/integration/test_attach\.py::",
         r"needs Linux and gdb|a debugger may not attach",

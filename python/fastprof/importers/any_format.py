@@ -40,7 +40,10 @@ _OTHERS = tuple(
             rb"[\xfb{][\xa9\xe9()]",
             "statistics of cProfile, which have no times: print them with `python -m pstats`",
         ),
-        (rb"memray", "memray's file: convert it with `memray transform` or `memray flamegraph`"),
+        (
+            rb"(?:\x04\x22M\x18.{0,40})?memray",  # in an LZ4 frame, by default
+            "memray's file: convert it with `memray transform speedscope`",
+        ),
         (
             rb"(?:HCAT|TACH)",
             "a binary file of Python's profiling.sampling: convert it with "
@@ -57,6 +60,18 @@ _OTHER_OBJECTS = tuple(
         (
             rb'.{0,2000}"schema"\s*:\s*"[^"]*chakra|.{0,4000}"nodes"\s*:\s*\[.{0,1000}"ctrl_deps"',
             "an execution trace (Chakra): it has the graph of the ops, and no times. Load the profile's own trace",
+        ),
+        (
+            rb'\s*\{\s*"(?:start_time|session)"\s*:.{0,4000}"(?:root_frame|frame_records)"\s*:',
+            "pyinstrument's JSON: write the session with `pyinstrument --renderer speedscope`",
+        ),
+        (
+            rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"costs"\s*:',
+            "JSON for gprof2dot: from memray's file, write it with `memray transform speedscope`",
+        ),
+        (
+            rb'\s*\{"type":"meta","v":\d+,"run_id"',
+            "JSON lines of Python's profiling.sampling, which have no stacks: record with --gecko or --binary",
         ),
     )
 )

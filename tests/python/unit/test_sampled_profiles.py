@@ -212,6 +212,23 @@ def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "stack", "tid"),
+    [
+        ("<module> (/a/m.py:7);f (/a/m.py:3) 91", ["<module> (m.py:7)", "f (m.py:3)"], 0),  # py-spy
+        ("[unknown];main 2", ["[unknown]", "main"], 0),  # perf
+        ("<frozen site>:main:5;m.py:f:3 4", ["main (<frozen site>:5)", "f (m.py:3)"], 0),
+        ("tid:71;m.py:<module>:9;<GC> 4", ["<module> (m.py:9)", "<GC>"], 71),  # profiling.sampling
+    ],
+)
+def test_first_lines_of_collapsed_stacks(
+    text: str, stack: list[str], tid: int, tmp_path: Path
+) -> None:
+    table = fastprof.load(write(tmp_path / "stacks.txt", text))
+    assert [table.name(i) for i in range(len(table))] == stack
+    assert [track.tid for track in table.tracks] == [tid]
+
+
 @pytest.mark.parametrize("suffix", ["speedscope.json", "folded", "pprof", "pb.gz"])
 def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
     with fastprof.profile() as profile:

@@ -35,8 +35,10 @@ _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metric
 # A first field that is a ValueType of two indexes into the table of texts.
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _MOJO = re.compile(rb"MOJ[\x00-\x0f]")
+# Stacks may begin with a frame such as <module> or [unknown], but not like a page, a picture or JSON.
 _COLLAPSED = re.compile(
-    rb"(?:#[^\n]*\n|\s*\n)*[^\s\x00-\x1f][^\n\x00-\x08]* \d+(?:\.\d+)?[ \t]*\r?\n"
+    rb"(?:#[^\n]*\n|\s*\n)*(?!<[!?]|<(?:html|svg)\b|\[(?![\w.: -]+\][; ]))"
+    rb"[^\s\x00-\x1f][^\n\x00-\x08]* \d+(?:\.\d+)?[ \t]*\r?\n"
 )
 
 
@@ -58,9 +60,7 @@ def sampled_format(head: bytes) -> str | None:
         return "pprof"
     if _MOJO.match(head):
         return "mojo"
-    if text[:1] not in (b"[", b"<") and _COLLAPSED.match(
-        text if text.endswith(b"\n") else text + b"\n"
-    ):
+    if _COLLAPSED.match(text if text.endswith(b"\n") else text + b"\n"):
         return "collapsed"
     return None
 

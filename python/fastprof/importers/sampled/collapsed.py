@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collapsed stacks, as flamegraph.pl reads them: `main;f;g 17` (py-spy record --format raw, perf, austin, ...).
 
-austin's lines begin with the process and the thread (`P1;T0:7;...`), and its numbers are microseconds. Other numbers
-have no unit (fastprof writes ns, most tools numbers of samples) and are shown as ns. Frames such as `f (a.py:3)` and
-`a.py:f:3` have their file and line.
+austin's lines begin with the process and the thread (`P1;T0:7;...`), and its numbers are microseconds. Those of
+Python's profiling.sampling begin with the thread (`tid:7;...`). Other numbers have no unit (fastprof writes ns, most
+tools numbers of samples) and are shown as ns. Frames such as `f (a.py:3)` and `a.py:f:3` have their file and line.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ __all__ = ["read_collapsed"]
 _PIECE_BYTES = 1 << 22
 _LINE = re.compile(r"(.+?) (\d+(?:\.\d+)?)\s*")
 _AUSTIN = re.compile(r"P(\d+);T(?:\d+:)?(\w+)(?:;|$)")
+_PYTHON = re.compile(r"tid:(\d+)(?:;|$)")
 _PLACES = (
     re.compile(r"(?P<name>.+) \((?P<file>[^()]+?):(?P<line>\d+)(?::\d+)?\)"),
-    re.compile(r"(?P<file>[^:]+\.\w+):(?P<name>.+):(?P<line>\d+)"),
+    re.compile(r"(?P<file>[^:]+\.\w+|<[^:]+>):(?P<name>.+):(?P<line>\d+)"),
 )
 
 
@@ -46,8 +47,11 @@ def read_collapsed(source: Source) -> EventTable:
                 continue
             stack, weight_ns = found[1], round(float(found[2]))
             austin = _AUSTIN.match(stack)
+            python = _PYTHON.match(stack)
             key = (0, 0)
-            if austin:
+            if python:
+                stack, key = stack[python.end() :], (0, int(python[1]))
+            elif austin:
                 stack, weight_ns = stack[austin.end() :], round(1000 * float(found[2]))
                 key = (int(austin[1]), int(austin[2], 0 if austin[2].isdigit() else 16))
             tree, weights = trees.setdefault(key, (StackTree(), defaultdict(int)))
@@ -57,9 +61,9 @@ def read_collapsed(source: Source) -> EventTable:
                 if frame is None:
                     frame = frames[text] = _frame(rows, text)
                 node = tree.child(node, frame)
+            rows.samples += 1  # also a thread's without frames
             if node >= 0:
                 weights[node] += weight_ns
-                rows.samples += 1
         for (pid, tid), (tree, weights) in trees.items():
             rows.add_weights(rows.track("", pid, tid), tree, weights)
         return rows.finish(skipped_events=dict(left_out))
