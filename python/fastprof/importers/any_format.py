@@ -44,11 +44,6 @@ _OTHERS = tuple(
             rb"(?:\x04\x22M\x18.{0,40})?memray",  # in an LZ4 frame, by default
             "memray's file: convert it with `memray transform speedscope`",
         ),
-        (
-            rb"(?:HCAT|TACH)",
-            "a binary file of Python's profiling.sampling: convert it with "
-            "`python -m profiling.sampling replay --gecko FILE`",
-        ),
         (rb"\x7fELF", "a program or library, not a trace"),
         (rb"#!.{0,100}\bpython", _SCRIPT),
     )
@@ -91,7 +86,7 @@ def load(
 
     Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
     Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text,
-    austin's MOJO, traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
+    austin's MOJO, Python's profiling.sampling, traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
     Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.

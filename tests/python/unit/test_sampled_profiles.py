@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import gzip
 import json
 import random
+import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +180,40 @@ for _number, (_stack, _us) in enumerate(_MOJO_SAMPLES):
     MOJO += b"".join(bytes([5, frame]) for frame in _stack) + bytes([9, _us])
 
 
+# CPython's InternalDocs/profiling_binary_format.md, by hand: no Python that writes these files is needed.
+_TACHYON_RECORDS = [
+    b"\1\5\3\1\0", b"\2\1\3\1\1\1", b"\2\1\3\2\1\2",  # main after 5 us; f and g are called, each after 1
+    b"\3\1\3\1\0", b"\3\1\3\1\0", b"\3\1\3\1\0",  # each returns
+    b"\0\1\1\0", b"\1\1\3\2\1\0", b"\0\1\1\3",  # idle once more; f in main, and once more
+]  # fmt: skip
+
+
+_TACHYON_TABLES = (
+    b"\7/a/m.js\4main\1f\1~\1g",
+    b"\0\1\2\0\2\4\xff\0\2\x16\2\1\0\1\3\4\0\0\1\0\xff",
+)
+
+
+def tachyon(
+    order: str = "<", counts: str = "II", zstd: bool = False,
+    data: bytes = b"", tables: tuple[bytes, bytes] = _TACHYON_TABLES,
+) -> bytes:  # fmt: skip
+    thread = struct.pack(order + "QI", 1 << 40, 0)
+    data = data or b"".join(thread + each for each in _TACHYON_RECORDS)
+    if zstd:  # a frame of one block that is stored
+        size = len(data)
+        data = (
+            b"\x28\xb5\x2f\xfd\x20" + bytes([size]) + (size << 3 | 1).to_bytes(3, "little") + data
+        )
+    names, frames = tables
+    texts_at = 64 + len(data)
+    frames_at = texts_at + len(names)
+    facts = (0x54414348, 1, 3, 15, 0, 1_000_000, 1, 9, 1, texts_at, frames_at, zstd)
+    head = struct.pack(order + "IIBBBxQQ" + counts + "QQI", *facts).ljust(64, b"\0")
+    total = frames_at + len(frames) + 32
+    return head + data + names + frames + struct.pack(order + "IIQ16x", 5, 3, total)
+
+
 def rows(path: Path) -> list[Row]:
     table = fastprof.load(path)
     first = int(table.start_ns.min())
@@ -199,6 +236,7 @@ FILES = {
     "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
     "self-profile": (SELF_PROFILE, ROWS), "hatchet": (HATCHET, SUMS), "collapsed": (COLLAPSED, SUMS),
     "austin": (AUSTIN, SUMS), "mojo": (MOJO, ROWS),
+    "tachyon": (tachyon(), ROWS), "tachyon.be": (tachyon(">", "QI"), ROWS), "tachyon.zst": (tachyon(zstd=True), ROWS),
 }  # fmt: skip
 
 
@@ -272,6 +310,38 @@ def test_damaged_profiles_are_refused_or_read(name: str, tmp_path: Path) -> None
     assert refused
 
 
+def test_damaged_parts_of_sampling_files(tmp_path: Path) -> None:
+    """Records, texts and frames changed, with sizes and places that agree: the rows, or FormatError."""
+    chance = random.Random(315)
+    whole = tachyon()
+    texts_at = len(whole) - 32 - sum(map(len, _TACHYON_TABLES))
+    parts = [whole[64:texts_at], *_TACHYON_TABLES]
+    read = 0
+    for _ in range(2000):
+        changed = [bytearray(part) for part in parts]
+        part = chance.choice(changed)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(part))
+            part[at : at + chance.randrange(3)] = chance.choice(
+                [chance.randbytes(1), b"\xff" * chance.randrange(12), bytes(part[:at]), b""]
+            )
+            part += b"\0" * (not part)
+        data, *tables = map(bytes, changed)
+        path = write(tmp_path / "damaged", tachyon(data=data, tables=(tables[0], tables[1])))
+        with contextlib.suppress(fastprof.errors.FormatError):
+            read += len(fastprof.load(path)) > 0
+    assert read
+
+
+def test_compressed_samples_without_a_decompressor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("zstandard", "compression", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(fastprof.errors.FormatError, match="pip install zstandard"):
+        fastprof.load(write(tmp_path / "profile", tachyon(zstd=True)))
+
+
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     statistics = cProfile.Profile()
     statistics.runcall(len, "")
@@ -282,13 +352,14 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     write(tmp_path / "archive", b"PK\x03\x04" + bytes(40))
     write(tmp_path / "picture", "<svg xmlns='http://www.w3.org/2000/svg'/>")
     write(tmp_path / "mojo", b"MOJ\x0f\x01mode\x00wall\x00")
-    write(tmp_path / "tachyon", (0x54414348).to_bytes(4, "little") + bytes(60))
+    write(tmp_path / "newer", tachyon().replace(b"HCAT\1", b"HCAT\2"))
+    write(tmp_path / "cut", tachyon()[:-1])
     write(tmp_path / "chakra", {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []})
     write(tmp_path / "train.py", "import torch\n")
     write(tmp_path / "script", "#!/usr/bin/env python3\nimport torch\n")
     expected = {
         "cprofile": "python -m pstats", "report.html": "fastprof's HTML report", "archive": "unpack", "picture": "SVG",
-        "mojo": "version 15", "tachyon": "profiling.sampling replay", "chakra": "graph of the ops",
+        "mojo": "version 15", "newer": "profiling.sampling replay", "cut": "truncated", "chakra": "graph of the ops",
         "train.py": "fastprof run", "script": "fastprof run",
     }  # fmt: skip
     for name, text in expected.items():

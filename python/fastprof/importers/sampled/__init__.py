@@ -20,6 +20,7 @@ SAMPLED_FORMATS = (
     "collapsed",
     "pprof",
     "mojo",
+    "tachyon",
 )
 
 # Writers put these members first; a Chrome trace has none of them before its events.
@@ -35,6 +36,7 @@ _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metric
 # A first field that is a ValueType of two indexes into the table of texts.
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _MOJO = re.compile(rb"MOJ[\x00-\x0f]")
+_TACHYON = re.compile(rb"HCAT[\x00-\xff]\x00{3}|TACH\x00{3}")
 # Stacks may begin with a frame such as <module> or [unknown], but not like a page, a picture or JSON.
 _COLLAPSED = re.compile(
     rb"(?:#[^\n]*\n|\s*\n)*(?!<[!?]|<(?:html|svg)\b|\[(?![\w.: -]+\][; ]))"
@@ -60,6 +62,8 @@ def sampled_format(head: bytes) -> str | None:
         return "pprof"
     if _MOJO.match(head):
         return "mojo"
+    if _TACHYON.match(head):
+        return "tachyon"
     if _COLLAPSED.match(text if text.endswith(b"\n") else text + b"\n"):
         return "collapsed"
     return None
@@ -80,6 +84,7 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         pprof,
         self_profile,
         speedscope,
+        tachyon,
         v8_profile,
     )
 
@@ -92,5 +97,6 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         "collapsed": collapsed.read_collapsed,
         "pprof": pprof.read_pprof,
         "mojo": mojo.read_mojo,
+        "tachyon": tachyon.read_tachyon,
     }
     return readers[kind](source)
