@@ -84,6 +84,7 @@ class Explanation:
     communication: list[Claim] = field(default_factory=list)
     exposed: list[Claim] = field(default_factory=list)
     unnamed: list[Claim] = field(default_factory=list)
+    steps_by: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; "findings": the texts of findings()."""
@@ -107,6 +108,7 @@ class Explanation:
         """Return one page of text. Paths of calls are relative to the working directory or to installed packages."""
         lines = [
             f"{counted(self.steps, 'step')}, median {_time(self.median_step_ns)}"
+            + (f"; a step is from one end of {self.steps_by} to the next" if self.steps_by else "")
             if self.steps
             else f"no steps; the whole recording took {_time(self.total_ns)}"
             + (", without imports" if self.imports else "")
@@ -142,7 +144,8 @@ def explain(
 ) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
-    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. breakdown: False finds
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule, or from one end of a step
+    of torch's optimizer to the next. breakdown: False finds
     only what is unusual, without where the time went and memory. my_code: where the time went lists only the
     program's own calls; the time of others is their callers'. Raises errors.ValueError if no range has the
     name `step`. Any thread.
@@ -160,7 +163,7 @@ def explain(
             f"no range is named {step!r}. Pass the name of a range, or leave out the step's name."
         )
     total = int(times.duration.sum())
-    least = max(_WAIT * total, 1 if len(times.rows) else _WAIT_NS)
+    least = max(_WAIT * total, 1 if times.count else _WAIT_NS)
     found_waits = [w for w in find_waits(times) if w.ns >= least]
     waits = [
         Claim(_wait_text(w, total, by_own_code(times, w.rows)), w.ns, _table_rows(rows, w.rows))
@@ -183,7 +186,8 @@ def explain(
     costs = find_costs(times, total)
     imports = _imports(rows)
     return Explanation(
-        steps=len(times.rows),
+        steps=times.count,
+        steps_by=times.by_optimizer,
         median_step_ns=int(np.median(times.duration)),
         total_ns=total,
         where=_where(_own_times(rows, step) if my_code else times, total) if breakdown else [],
@@ -226,7 +230,7 @@ def explain(
 def _communication(times: StepTimes, total: int) -> list[Described]:
     found = communication(times.events.table, times.start, times.end)
     return describe(
-        found, [times.events.name(int(row)) for row in times.rows] if found else [], total
+        found, [times.name(step) for step in range(times.count)] if found else [], total
     )
 
 
@@ -365,7 +369,7 @@ def _shares(times: StepTimes, shares: list[Share], total: int) -> list[Claim]:
 
 
 def _changed(times: StepTimes) -> list[Claim]:
-    third = len(times.rows) // 3
+    third = times.count // 3
     if third < 3:
         return []
     before, after = times.duration[:third], times.duration[-third:]
@@ -388,7 +392,7 @@ def _changed(times: StepTimes) -> list[Claim]:
 
 
 def _slowest(times: StepTimes) -> list[Claim]:
-    if len(times.rows) < 3:
+    if times.count < 3:
         return []
     median = float(np.median(times.duration))
     usual = np.median(times.self_ns, axis=0)
@@ -398,10 +402,10 @@ def _slowest(times: StepTimes) -> list[Claim]:
         if duration < _SLOW * median:
             break
         excess = duration - median
-        name = times.events.name(int(times.rows[step]))
+        name = times.name(step)
         text = f"{name} took {_time(duration)}, {_time(excess)} more than the median"
         more = times.self_ns[step] - usual
-        rows = _table_rows(times.events, times.rows[step : step + 1])
+        rows = _table_rows(times.events, times.marks[step : step + 1])
         column = int(np.argmax(more)) if len(more) else -1
         if column >= 0 and more[column] >= _MOST_OF_EXCESS * excess:
             code = int(times.names[column])

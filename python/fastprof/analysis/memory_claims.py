@@ -62,8 +62,8 @@ def _peak(device: DeviceReport, times: StepTimes) -> MemoryClaim:
     )
     at = times.events.table.t0_ns + device.peak_ns
     inside = np.flatnonzero((times.start <= at) & (at < times.end))
-    if len(inside) and len(times.rows):
-        text += f" in {times.events.name(int(times.rows[inside[0]]))}"
+    if len(inside) and times.count:
+        text += f" in {times.name(int(inside[0]))}"
     if device.categories:
         largest = max(device.categories, key=lambda name: device.categories[name])
         share = 100 * device.categories[largest] / max(device.peak_bytes, 1)

@@ -14,34 +14,36 @@ from fastprof.analysis.wait_kinds import kinds_of_rows
 from fastprof.base.cached_property import cached_property
 from fastprof.model.thread_time import task_tracks
 
-__all__ = ["StepTimes"]
+__all__ = ["OPTIMIZER_STEP", "StepTimes"]
 
 Array: TypeAlias = NDArray[Any]
+# What names of ranges begin with that torch's optimizers make around each of their steps.
+OPTIMIZER_STEP = "Optimizer.step#"
 _STEP = re.compile(r"^ProfilerStep#\d+$")
+_LEAST_BY_OPTIMIZER = 3
+_MOST_OUTSIDE = 0.5  # of the recording, where the optimizer makes the steps
 _MAX_CELLS = (
     20_000_000  # bounds the matrix StepTimes.self_ns: names with the least self time are left out
 )
 
 
 class StepTimes:
-    """Steps are rows named "ProfilerStep#N", or `step` if given; without any, the whole recording is one step.
+    """Steps are rows named "ProfilerStep#N", or `step` if given; without any, they are from one end of a step of
+    torch's optimizer to the next, if these are most of the recording; else the whole recording is one step.
 
-    rows: the steps' rows, by start; empty if there are none. start, end: their times, int64 ns. thread: of the
-    steps; without steps, the thread with the longest outermost ranges. Without steps, imports do not count.
+    marks: a row for each step, by start: the step's own, or the optimizer's that ends it; empty if there are none.
+    rows: the steps' own rows, empty without. start, end: their times, int64 ns. thread: of the steps; without steps,
+    the thread with the longest outermost ranges. Without steps, imports do not count.
     """
 
     def __init__(self, events: NamedRows, step: str | None = None) -> None:
         self.events = events
         wanted = _STEP.search if step is None else lambda name: name == step
-        rows = events.outermost(events.where(wanted))
-        if len(rows):
-            threads, counts = np.unique(events.thread[rows], return_counts=True)
-            self.thread = int(threads[np.argmax(counts)])
-            rows = rows[events.thread[rows] == self.thread]
-            self.rows = rows[np.argsort(events.start[rows], kind="stable")]
-            self.start, self.end = events.start[self.rows], events.end[self.rows]
+        self.rows = self.marks = self._of_one_thread(events.outermost(events.where(wanted)))
+        self.start, self.end = events.start[self.rows], events.end[self.rows]
+        if len(self.rows):
+            self.thread = int(events.thread[self.rows[0]])
             return
-        self.rows = np.zeros(0, np.int64)
         roots = np.flatnonzero(events.parent < 0)
         threads, code = np.unique(events.thread[roots], return_inverse=True)
         spent = np.bincount(code.reshape(-1), events.end[roots] - events.start[roots])
@@ -49,9 +51,46 @@ class StepTimes:
         mine = events.thread == self.thread
         self.start = events.start[mine].min(keepdims=True) if mine.any() else np.zeros(1, np.int64)
         self.end = events.end[mine].max(keepdims=True) if mine.any() else np.zeros(1, np.int64)
+        if step is None:
+            self._step_by_optimizer()
+
+    def _of_one_thread(self, rows: Array) -> Array:
+        """Return those of `rows` on the thread that has most of them, by start."""
+        if len(rows):
+            threads, counts = np.unique(self.events.thread[rows], return_counts=True)
+            rows = rows[self.events.thread[rows] == threads[np.argmax(counts)]]
+        order: Array = np.argsort(self.events.start[rows], kind="stable")
+        return rows[order]
+
+    def _step_by_optimizer(self) -> None:
+        """Take as steps what lies between the ends of steps of the kind of optimizer that ends one first."""
+        events = self.events
+        rows = events.outermost(events.where(lambda name: name.startswith(OPTIMIZER_STEP)))
+        rows = self._of_one_thread(rows)
+        if len(rows) <= _LEAST_BY_OPTIMIZER or events.thread[rows[0]] != self.thread:
+            return
+        rows = rows[events.name_id[rows] == events.name_id[rows[0]]]
+        inside = events.end[rows[-1]] - events.end[rows[0]] if len(rows) else 0
+        if len(rows) > _LEAST_BY_OPTIMIZER and inside >= _MOST_OUTSIDE * self.duration[0]:
+            self.marks = rows[1:]
+            self.start, self.end = events.end[rows[:-1]], events.end[rows[1:]]
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def count(self) -> int:
+        """Number of steps; 0 if the whole recording is taken as one."""
+        return len(self.marks)
+
+    @property
+    def by_optimizer(self) -> str:
+        """Name of the optimizer's range whose ends part the steps; "" if the steps have rows of their own."""
+        return self.events.name(int(self.marks[0])) if self.count and not len(self.rows) else ""
+
+    def name(self, step: int) -> str:
+        """Return the name of a step, by index."""
+        return f"step {step}" if self.by_optimizer else self.events.name(int(self.marks[step]))
 
     @property
     def inside_task(self) -> bool:
@@ -66,7 +105,7 @@ class StepTimes:
     def duration(self) -> Array:
         """Duration of each step, int64 ns."""
         length: Array = self.end - self.start
-        if not len(self.rows):
+        if not self.count:
             length = length - self.imports_ns
         return length
 
@@ -82,7 +121,7 @@ class StepTimes:
         number = np.searchsorted(self.start, self.events.start, side="right") - 1
         inside = (number >= 0) & (self.events.thread == self.thread)
         inside &= self.events.start < self.end[np.maximum(number, 0)]
-        if not len(self.rows):
+        if not self.count:
             inside &= ~self.events.is_import
         return np.where(inside, number, -1)
 

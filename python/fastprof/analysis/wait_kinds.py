@@ -18,10 +18,19 @@ from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_patterns import SYNC_CALL
 from fastprof.model.blocking_calls import FOR_A_THREAD
 
-__all__ = ["ANOTHER_THREAD", "KINDS", "POLL_REMEDY", "SLEEPING", "WaitKind", "kinds_of_rows"]
+__all__ = [
+    "ANOTHER_THREAD",
+    "INPUT_OUTPUT",
+    "KINDS",
+    "POLL_REMEDY",
+    "SLEEPING",
+    "WaitKind",
+    "kinds_of_rows",
+]
 
 Array: TypeAlias = NDArray[Any]
 ANOTHER_THREAD, SLEEPING = "waiting for another thread", "sleeping"
+INPUT_OUTPUT = "waiting for input or output"
 # Of the sleeps of a library: the program cannot leave them out.
 POLL_REMEDY = (
     "The library sleeps until something else is ready, such as work in other processes, which"
@@ -100,7 +109,7 @@ KINDS = (
         "Shorten what the other thread does while this one waits, or do not wait for it in the loop",
     ),
     WaitKind(
-        "waiting for input or output",
+        INPUT_OUTPUT,
         {
             _CALL: re.compile(
                 r"^<(built-in )?method '?(recv(_into)?|sendall|accept|connect)\b.*socket|"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.steps import StepTimes
-from fastprof.analysis.wait_kinds import ANOTHER_THREAD, KINDS, POLL_REMEDY, SLEEPING
+from fastprof.analysis.wait_kinds import ANOTHER_THREAD, INPUT_OUTPUT, KINDS, POLL_REMEDY, SLEEPING
 from fastprof.base.formatting import format_time
 from fastprof.model.blocking_calls import awaited
 from fastprof.model.call_origins import call_origin, is_python_frame
@@ -99,19 +99,13 @@ def meanwhile(times: StepTimes, start: Array, end: Array) -> str:
     start, end: int64 ns; only the first 20 intervals are read.
     """
     events = times.events
-    overlap: dict[tuple[int, int], int] = {}
-    # A row has the time without waits for other threads inside of it: an idle worker runs nothing.
-    other_thread = [kind.what for kind in KINDS].index(ANOTHER_THREAD)
-    waited = np.where(times.wait_kind == other_thread, events.self_ns, 0)
-    length = np.maximum(events.end - events.start, 1)
-    busy = np.maximum(1 - events.tree.sum_subtree(waited) / length, 0)
-    others = np.flatnonzero((events.thread != times.thread) & (times.wait_kind < 0))
-    for begin, stop in zip(start[:20].tolist(), end[:20].tolist(), strict=True):
-        shared = np.minimum(events.end[others], stop) - np.maximum(events.start[others], begin)
-        shared = np.rint(shared * busy[others]).astype(np.int64)
-        for at in np.flatnonzero(shared > 0).tolist():
-            key = (int(events.thread[others[at]]), int(events.name_id[others[at]]))
-            overlap[key] = overlap.get(key, 0) + int(shared[at])
+    # A row has the time without waits inside of it: an idle worker runs nothing. One that reads may be idle, so it
+    # is named only if no other thread ran for a tenth of the time.
+    for kinds in ((ANOTHER_THREAD, INPUT_OUTPUT), (ANOTHER_THREAD,)):
+        waits = np.isin(times.wait_kind, [n for n, kind in enumerate(KINDS) if kind.what in kinds])
+        overlap = _overlaps(times, start[:20], end[:20], np.where(waits, events.self_ns, 0))
+        if max(overlap.values(), default=0) >= 0.1 * (end[:20] - start[:20]).sum():
+            break
     if not overlap:
         return ""
     # Inner ranges are more specific: choose the name with the least overlap that is at least 80 % of the largest.
@@ -119,3 +113,21 @@ def meanwhile(times: StepTimes, start: Array, end: Array) -> str:
     key = min((k for k, ns in overlap.items() if ns >= 0.8 * longest), key=lambda k: overlap[k])
     track = next((t.name for t in events.table.tracks if t.id == key[0]), "")
     return f"thread {track or key[0]} ran {events.names[key[1]]}"
+
+
+def _overlaps(
+    times: StepTimes, start: Array, end: Array, waited: Array
+) -> dict[tuple[int, int], int]:
+    """Return by (thread, name) how long other threads ran it in these intervals, without the time `waited` by row."""
+    events = times.events
+    length = np.maximum(events.end - events.start, 1)
+    busy = np.maximum(1 - events.tree.sum_subtree(waited) / length, 0)
+    others = np.flatnonzero((events.thread != times.thread) & (times.wait_kind < 0))
+    overlap: dict[tuple[int, int], int] = {}
+    for begin, stop in zip(start.tolist(), end.tolist(), strict=True):
+        shared = np.minimum(events.end[others], stop) - np.maximum(events.start[others], begin)
+        shared = np.rint(shared * busy[others]).astype(np.int64)
+        for at in np.flatnonzero(shared > 0).tolist():
+            key = (int(events.thread[others[at]]), int(events.name_id[others[at]]))
+            overlap[key] = overlap.get(key, 0) + int(shared[at])
+    return overlap

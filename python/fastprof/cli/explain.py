@@ -27,9 +27,9 @@ from fastprof.cli.screen import Screen
 __all__ = ["add_parser"]
 
 _EPILOG = """\
-Steps are the ranges "ProfilerStep#N" that a schedule makes, or those of --step. Nothing is said where
-nothing is wrong. Each claim in the JSON has its figure (ns, or bytes for memory) and the rows of the
-events behind it.
+Steps are the ranges "ProfilerStep#N" that a schedule makes, or those of --step; without any, a step is
+from one end of a step of torch's optimizer to the next. Nothing is said where nothing is wrong. Each
+claim in the JSON has its figure (ns, or bytes for memory) and the rows of the events behind it.
 
 --live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder
 or zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.intervals import covered_ns, union_of, without_union
+from fastprof.analysis.steps import OPTIMIZER_STEP
 from fastprof.ranks.rank_events import Collectives, RankEvents
 
 __all__ = ["PARTS", "STAGES", "RankSummary", "summarise"]
@@ -33,7 +34,6 @@ PARTS = {
 STAGES = ("data", "forward", "backward", "optimizer", "rest")
 _STEP = "ProfilerStep#"
 _LOADER = "enumerate(DataLoader)#"
-_OPTIMIZER = "Optimizer.step#"
 _ENGINE = "autograd::engine::evaluate_function"
 _KEPT_NAMES = 300  # names with the most time, by rank
 
@@ -107,8 +107,8 @@ def _stage_edges(events: RankEvents, start: Array, end: Array) -> Array:
     marks = (
         (lambda n: n == "data" or n.startswith(_LOADER), True),
         (lambda n: n == "backward" or n.startswith(_ENGINE), False),
-        (lambda n: n == "optimizer" or n.startswith(_OPTIMIZER), False),
-        (lambda n: n == "optimizer" or n.startswith(_OPTIMIZER), True),
+        (lambda n: n == "optimizer" or n.startswith(OPTIMIZER_STEP), False),
+        (lambda n: n == "optimizer" or n.startswith(OPTIMIZER_STEP), True),
     )
     for at, (predicate, is_end) in enumerate(marks):
         rows = np.flatnonzero(events.named(predicate))

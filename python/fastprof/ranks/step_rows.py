@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.steps import OPTIMIZER_STEP
 from fastprof.model.table import EventTable
 
 __all__ = ["step_rows"]
 
-_OPTIMIZER = "Optimizer.step#"
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
 
 
@@ -49,7 +49,7 @@ def step_rows(table: EventTable) -> tuple[list[tuple[int, int, int]], str]:
 
 def _optimizer_ends(table: EventTable, by_site: NDArray[np.bool_]) -> list[int]:
     """Return where the steps of one kind of torch's optimizers end, by time."""
-    names = [code for code, name in enumerate(table.names) if name.startswith(_OPTIMIZER)]
+    names = [code for code, name in enumerate(table.names) if name.startswith(OPTIMIZER_STEP)]
     rows = np.flatnonzero(np.isin(table.name_id, names) & by_site[table.column("site")])
     if not len(rows):
         return []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -65,6 +66,21 @@ def test_a_clean_loop_is_silent() -> None:
     ]
 
 
+def test_without_steps_of_the_program_an_optimizer_steps() -> None:
+    optimizer = "Optimizer.step#SGD.step"
+    rows = [row for row in stretched(loop(), 5, "save", 40 * MS) if not row[0].startswith("Prof")]
+    ends = [row[2] for row in rows if row[0] == "backward"]
+    rows += [(optimizer, end - MS, end, 0) for end in ends]
+    found = explain(table_of(rows))
+    assert (found.steps, found.steps_by, found.median_step_ns) == (11, optimizer, 10 * MS)
+    assert found.slowest[0].text.startswith("step 5 took 50.000ms, 40.000ms more than the median")
+    assert {c.text.split()[-3]: c.ns for c in found.where} == {
+        "forward": 66 * MS, "backward": 33 * MS, optimizer: 11 * MS, "save": 40 * MS,
+    }  # fmt: skip
+    # A few steps among other work are not what the recording is about.
+    assert explain(table_of([*rows, ("evaluation", 10**9, 2 * 10**9, 0)])).steps == 0
+
+
 def test_a_slow_loader_is_what_to_mend_first() -> None:
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     found = explain(table_of(loop(**{name: 30 * MS})))
@@ -117,6 +133,11 @@ def test_steps_that_became_longer_are_reported_with_what_grew() -> None:
 def test_a_live_profile_shows_the_thread_that_blocks() -> None:
     lock, held = threading.Lock(), threading.Event()
     waiter = threading.get_ident()
+    reads, writes = os.pipe()
+
+    def idle() -> None:
+        with open(reads, "rb") as pipe:
+            pipe.read()
 
     def hold() -> None:
         with lock, fastprof.record_function("hold the lock"):
@@ -125,13 +146,16 @@ def test_a_live_profile_shows_the_thread_that_blocks() -> None:
             time.sleep(0.2)
 
     with fastprof.profile(python_calls=True) as prof:
-        thread = threading.Thread(target=hold)
+        reader, thread = threading.Thread(target=idle), threading.Thread(target=hold)
+        reader.start()
         thread.start()
         held.wait()
         with fastprof.record_function("step"):
             lock.acquire()
             lock.release()
+        os.close(writes)
         thread.join()
+        reader.join()
     (wait,) = explain(prof, step="step").waits
     assert wait.text.startswith("waiting for another thread")
     assert "hold the lock" in wait.text or "sleep" in wait.text
