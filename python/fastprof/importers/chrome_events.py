@@ -95,8 +95,6 @@ class ChromeEvents:
             raise MalformedEventError(
                 "event that is not an object", f"expected an object, found {str(event)[:40]!r}"
             )
-        if not event:  # some writers, such as XLA's, end the list with an empty object
-            return
         phase = event.get("ph")
         if not isinstance(phase, str):
             raise MalformedEventError(
