@@ -73,8 +73,8 @@ OPTION = [
     Edit(PACKAGE + "profiler/options.py", "    return Options(\n", "        note=note,\n"),
     Edit(
         PACKAGE + "profiler/recording.py",
-        "            self._report_spill_error()\n",
-        "            metadata = {**metadata, 'note': self._options.note}\n",
+        "        self._report_spill_error()\n",
+        "        metadata = {**metadata, 'note': self._options.note}\n",
     ),
 ]  # fmt: skip
 

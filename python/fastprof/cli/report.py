@@ -183,6 +183,8 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
 def _print_report(
     table: Any, events: Any, options: argparse.Namespace, notes: list[str], screen: Screen
 ) -> None:
+    from fastprof.model.own_cost import own_use_text
+
     text = _text(events, options, screen)
     span_ms = (table.t1_ns - table.t0_ns) / 1e6
     name = table.process_name or "a process"
@@ -197,6 +199,8 @@ def _print_report(
     if not (options.tree or options.flame or options.memory):
         for line in (*notes_on_calls(table), *summary_lines(table)):
             print(screen.line(line))
+        if own_use := own_use_text(table.metadata):
+            print(screen.line(f"CPU time of fastprof itself: {own_use}"))
     if options.html:
         from fastprof.model.imports import own_code
 

@@ -260,6 +260,8 @@ def _report_processes(profiler: Any) -> None:
 
 
 def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -> None:
+    from fastprof.model.own_cost import own_use_text
+
     screen = Screen.of(sys.stderr)
     if not ((has_calls or _has_samples(profiler)) and _one_row(profiler)):  # one line, 100 %
         print_message(table_text(_events(profiler), options, screen, calls=False))
@@ -271,6 +273,8 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
         print_message("\n".join(map(screen.line, samples.split("\n"))))
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
         print_message(screen.line(line))
+    if own_use := own_use_text(table.metadata):
+        print_message(screen.line(f"CPU time of fastprof itself: {own_use}"))
 
 
 def _events(profiler: Any) -> Any:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.formatting import format_time
 from fastprof.model.columns import EventKind
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["EVENT_COST", "without_own_cost"]
+__all__ = ["EVENT_COST", "own_use_text", "without_own_cost"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -91,3 +92,15 @@ def _per_row(table: EventTable, cost: Any, part: str) -> Array:
         # Marks and counters enclose nothing, and are as dear as the begin of a range.
         values = np.where(table.column("kind") > EventKind.ASYNC_RANGE, 0.0, values)
     return values
+
+
+def own_use_text(metadata: Mapping[str, Any]) -> str:
+    """Return what the member "own_use" of a table's metadata says; "" if there is none."""
+    found = metadata.get("own_use")
+    if not isinstance(found, dict):  # the metadata of a file may contain any value
+        return ""
+    threads = found.get("threads_cpu_ns")
+    parts = [("start", found.get("start_cpu_ns")), ("stop", found.get("stop_cpu_ns"))]
+    parts += sorted(threads.items()) if isinstance(threads, dict) else []
+    texts = [f"{name} {format_time(ns / 1000)}" for name, ns in parts if type(ns) is int and ns > 0]
+    return ", ".join(texts)

@@ -16,6 +16,7 @@ from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollect
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
 from fastprof.profiler.options import Options, report_missing
+from fastprof.profiler.own_use import OwnUse
 from fastprof.profiler.recovery import process_facts, program_name
 from fastprof.profiler.result import Result
 from fastprof.record.gpus import gpu_vendor
@@ -75,6 +76,7 @@ class Recording:
         self._observers = chosen_observers(options, report, self._devices)
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
+        self._own_use = OwnUse()
 
     def warm_up(self) -> None:
         """Fault in memory for records and begin to instrument devices, so that the first step costs no more."""
@@ -83,6 +85,10 @@ class Recording:
 
     def start(self) -> None:
         """Begin to record; errors.StateError if already running. After an exception call abandon()."""
+        with self._own_use.counting("start"):
+            self._start()
+
+    def _start(self) -> None:
         self._distributed = distributed_info()
         if self._options.follow_children:  # imported before calls are recorded
             from fastprof.profiler.children import FollowedChildren
@@ -254,46 +260,54 @@ class Recording:
         memory for the events, which are kept for the next call; errors.StateError in a forked child.
         """
         if self._result is None:
-            self._finish_observing()
-            if self._session.running:
-                self._alone(
-                    "devices",
-                    "work of devices is missing, because it could not be read",
-                    partial(self._devices.end, self._session),
-                    None,
-                )
-            try:
-                capture = self._session.stop(self._thread_names(), program_name())
-            except MemoryError as error:
-                raise MemoryError(
-                    "profile: there is no memory for the events, which are kept. Free memory and call stop() again."
-                ) from error
-            finally:
-                self._stop_observing()
-            self._report_spill_error()
-            self._report_backing_problem()
-            pauses = [(a, b) for a, b in self._pauses]
-            for observer in self._observers:
-                name = observer.missing or type(observer).__name__
-                why = f"metadata of {name} is missing"
-                nothing: Mapping[str, Any] = {}
-                added = self._alone(name, why, observer.metadata, nothing)
-                metadata = {**metadata, **added}
-            if self._children is not None:
-                capture, processes = self._children.merged_with(capture)
-                metadata = {**metadata, "processes": processes}
-            result = self._with_parameters(Result(capture, self._options, metadata, pauses))
-            result.distributed = self._distributed
-            result.samples = self._samples(capture)
-            self._alone(
-                "metadata",
-                "metadata of the job or the GPUs is missing",
-                partial(_describe, result),
-                None,
-            )
+            with self._own_use.counting("stop"):
+                self._own_use.look_at_threads()
+                result = self._stopped(metadata)
+                self._own_use.look_at_threads()
+            result.metadata["own_use"] = self._own_use.read()
             self._result = result
         self._close_children()
         return self._result
+
+    def _stopped(self, metadata: Mapping[str, Any]) -> Result:
+        self._finish_observing()
+        if self._session.running:
+            self._alone(
+                "devices",
+                "work of devices is missing, because it could not be read",
+                partial(self._devices.end, self._session),
+                None,
+            )
+        try:
+            capture = self._session.stop(self._thread_names(), program_name())
+        except MemoryError as error:
+            raise MemoryError(
+                "profile: there is no memory for the events, which are kept. Free memory and call stop() again."
+            ) from error
+        finally:
+            self._stop_observing()
+        self._report_spill_error()
+        self._report_backing_problem()
+        pauses = [(a, b) for a, b in self._pauses]
+        for observer in self._observers:
+            name = observer.missing or type(observer).__name__
+            why = f"metadata of {name} is missing"
+            nothing: Mapping[str, Any] = {}
+            added = self._alone(name, why, observer.metadata, nothing)
+            metadata = {**metadata, **added}
+        if self._children is not None:
+            capture, processes = self._children.merged_with(capture)
+            metadata = {**metadata, "processes": processes}
+        result = self._with_parameters(Result(capture, self._options, metadata, pauses))
+        result.distributed = self._distributed
+        result.samples = self._samples(capture)
+        self._alone(
+            "metadata",
+            "metadata of the job or the GPUs is missing",
+            partial(_describe, result),
+            None,
+        )
+        return result
 
 
 def _name_of(thread: Any) -> tuple[int, str] | None:

@@ -16,6 +16,7 @@ from fastprof.base.formatting import counted
 from fastprof.model.blocking_calls import is_blocking_call
 from fastprof.model.columns import EventFlag
 from fastprof.model.imports import Imports
+from fastprof.model.own_cost import own_use_text
 from fastprof.model.site_kinds import KINDS, call_kind, site_kinds
 from fastprof.model.table import EventTable
 from fastprof.model.thread_waits import ThreadWaits
@@ -118,6 +119,7 @@ def make_dataset(
                 kept_notes.append(_left_out_note(left_out))
         texts["sources"] = embedded
         packed = pack.finish()
+    all_facts = {**(facts or {}), "CPU time of fastprof": own_use_text(table.metadata)}
     head = {
         "version": VERSION,
         "title": bounded(title or table.process_name or "profile", 200),
@@ -143,7 +145,7 @@ def make_dataset(
         "use_device": events._use_device,
         "notes": [bounded(note) for note in kept_notes],
         "missing": {str(k): bounded(v) for k, v in (missing or {}).items()},
-        "facts": {str(k): bounded(v) for k, v in (facts or {}).items()},
+        "facts": {str(k): bounded(v) for k, v in all_facts.items() if v},
         "clock_error_ns": table.clock_error_ns,
         "blocks": {name: directory for name, (directory, _) in packed.items()},
         "strings": strings.texts(),

@@ -130,7 +130,7 @@ size_t check_exact(const TickSession& session, const Produced& produced, bool dr
 
 // Three producers beside the sessions of one round.
 struct Race {
-  explicit Race(long round) : round(round) {}
+  explicit Race(long number) : round(number) {}
   void produce(size_t at_most) {
     for (Producer& producer : producers) producer.run(over, at_most);
   }
