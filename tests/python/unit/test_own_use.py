@@ -24,7 +24,7 @@ def test_start_and_stop_are_within_the_cpu_time_of_the_thread() -> None:
         pass
     took_ns = time.thread_time_ns() - began_ns
     own = prof.event_table.metadata["own_use"]
-    assert 0 < own["start_cpu_ns"] and 0 < own["stop_cpu_ns"]
+    assert own["start_cpu_ns"] > 0 and own["stop_cpu_ns"] > 0
     assert own["start_cpu_ns"] + own["stop_cpu_ns"] <= took_ns
 
 
