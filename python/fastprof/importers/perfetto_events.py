@@ -48,6 +48,8 @@ class TrackEvents:
         self.target = target
         self.clocks = clocks
         self.facts: dict[str, int] = {}
+        self.rows = 0  # of all sessions in the trace
+        self.closing_packets = 0  # that these announce
 
     def add(self, sequence: Sequence, data: bytes, time_ns: int | None) -> None:
         """Decode one event. time_ns: its packet's."""
@@ -166,6 +168,8 @@ class TrackEvents:
         if event.name == _SESSION and type(event.args.get("session_start_ns")) is int:
             self.facts = {key: value for key, value in event.args.items() if type(value) is int}
             self.target.is_own = True
+            self.rows += self.facts.get("rows", 0)
+            self.closing_packets += self.facts.get("closing_packets", 0)
             return
         self.target.instant(event)
 

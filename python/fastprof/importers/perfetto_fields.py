@@ -49,6 +49,7 @@ class Packet:
     TIMESTAMP_CLOCK_ID = 58
     TRACE_PACKET_DEFAULTS = 59
     TRACK_DESCRIPTOR = 60
+    SERVICE_EVENT = 69
     TRUSTED_PID = 79
     FIRST_PACKET_ON_SEQUENCE = 87
 
@@ -72,7 +73,6 @@ PACKET_NAMES = {
     53: "gpu_render_stage_event",
     66: "perf_sample",
     67: "cpu_info",
-    69: "service_event",
     72: "extension_descriptor",
     89: "trace_uuid",
 }

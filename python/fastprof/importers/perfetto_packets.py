@@ -64,6 +64,7 @@ class PacketReader:
         self.decompressed_bytes = 0
         self.packets = 0  # number of packets scanned
         self.damage = ""
+        self.closing_packets = 0  # of fastprof's writer
         self._is_nested = False  # within compressed packets
         self._sequence: Sequence | None = None  # of the last packet
 
@@ -128,6 +129,10 @@ class PacketReader:
                 raise errors.FormatError(_NOT_PACKETS)
             self._compressed(message(found[Packet.COMPRESSED_PACKETS]))
             return
+        if self.target.is_own and Packet.SERVICE_EVENT in found:
+            self.closing_packets += 1
+        elif Packet.SERVICE_EVENT in found:
+            self.skipped["service_event"] += 1
         for number in found.keys() - _UNDERSTOOD:
             self.skipped[PACKET_NAMES.get(number, f"packet field {number}")] += 1
         sequence_id = whole(found.get(Packet.TRUSTED_PACKET_SEQUENCE_ID, 0))

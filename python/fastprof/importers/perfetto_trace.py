@@ -58,6 +58,14 @@ def _read(source: Source, reader: PacketReader, salvage: bool) -> None:
         reader.damage = str(error)
     reader.damage = source.damage or reader.damage
     reader.finish_reading()
+    missing = reader.events.closing_packets - reader.closing_packets
+    if missing > 0 and not reader.damage:
+        reader.damage = (
+            f"{source.path}: the trace is truncated: its closing packet is missing. "
+            f"{len(reader.target.rows)} of {reader.events.rows} rows are in the file"
+        )
+        if not salvage:
+            raise errors.FormatError(reader.damage)
 
 
 def _scan(source: Source, reader: PacketReader) -> bytes:

@@ -16,7 +16,7 @@ from perfetto_scenarios import SCENARIOS
 from perfetto_tables import load, slices
 
 import fastprof
-from fastprof import errors
+from fastprof import errors, record_function
 
 
 def compressed(packets: bytes) -> bytes:
@@ -55,6 +55,49 @@ def test_a_trace_that_is_cut_short(tmp_path: Path, name: str) -> None:
         else:
             with pytest.raises(errors.FormatError, match="offset"):
                 load(tmp_path, data[:size])
+
+
+def ends_of_packets(data: bytes) -> list[int]:
+    at, ends = 0, []
+    while at < len(data):
+        size, shift = 0, 0
+        while True:
+            at, byte = at + 1, data[at + 1]
+            size, shift = size | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                break
+        at += 1 + size
+        ends.append(at)
+    return ends
+
+
+def test_an_own_trace_that_is_cut_between_packets(tmp_path: Path) -> None:
+    """Each cut is found, also one that takes only ends of ranges; what is left can be salvaged."""
+    whole, cut = tmp_path / "whole.pftrace", tmp_path / "cut.pftrace"
+    with fastprof.profile() as profile:
+        for _ in range(3):
+            with record_function("outer"), record_function("inner"):
+                pass
+    profile.export(whole)
+    data = whole.read_bytes()
+    ends = ends_of_packets(data)
+    assert len(fastprof.load(whole)) == 6 and "skipped_packets" not in fastprof.load(whole).metadata
+    found = []
+    for size in ends[:-1]:
+        cut.write_bytes(data[:size])
+        table = fastprof.load(cut, salvage=True)
+        found.append(len(table))
+        if table.metadata.get("damage"):  # from the packet on that announces the closing one
+            with pytest.raises(errors.FormatError, match=f"truncated.* {found[-1]} of 6 rows"):
+                fastprof.load(cut)
+        else:
+            assert not table.metadata.get("damage") and found[-1] == 0
+    assert found == sorted(found) and found[-1] == 6
+    cut.write_bytes(data[: ends[-2]] + data)
+    with pytest.raises(errors.FormatError, match="of 12 rows"):
+        fastprof.load(cut)
+    cut.write_bytes(data + data)
+    assert len(fastprof.load(cut)) == 12
 
 
 def test_memory_is_bounded_whatever_a_trace_makes_the_reader_keep(tmp_path: Path) -> None:

@@ -76,6 +76,15 @@ class PerfettoDescriptors {
     write_session();
   }
 
+  // Writes the packet that ends a trace, so that readers recognise one that was cut between two
+  // packets. (Perfetto's tracing service writes the same event when a trace ends.)
+  void write_end() {
+    using namespace perfetto;
+    packets_.write(process_packet(capture_.t1_ns)
+                       .message(trace_packet::service_event,
+                                ProtoMessage().number(tracing_service_event::tracing_disabled, 1)));
+  }
+
   // Writes the track descriptor of a lane; if it has rows, also its interned names and its clock,
   // which starts at `start_ns`.
   void write_lane(uint32_t lane, const uint32_t* rows, size_t count, int64_t start_ns,
@@ -150,6 +159,15 @@ class PerfettoDescriptors {
         .number(clock::timestamp, static_cast<uint64_t>(value));
   }
 
+  // A packet of what belongs to no lane.
+  static ProtoMessage process_packet(int64_t time_ns) {
+    using namespace perfetto;
+    return ProtoMessage()
+        .number(trace_packet::timestamp, static_cast<uint64_t>(time_ns))
+        .number(trace_packet::timestamp_clock_id, clock_snapshot::realtime)
+        .number(trace_packet::trusted_packet_sequence_id, kProcessSequence);
+  }
+
   // Writes an event with the session's metadata.
   void write_session() {
     using namespace perfetto;
@@ -167,17 +185,15 @@ class PerfettoDescriptors {
     note("session_stop_ns", capture_.t1_ns);
     note("clock_error_ns", capture_.clock_error_ns);
     note("exact_stop", capture_.exact_stop ? 1 : 0);
+    note("rows", static_cast<int64_t>(capture_.size()));
+    note("closing_packets", 1);  // the packet of write_end()
     note("clamped", static_cast<int64_t>(capture_.clamped));
     note("dropped", static_cast<int64_t>(capture_.dropped_total()));
     for_each_drop_cause(capture_.dropped, [&](DropCause cause, uint64_t count) {
       if (count != 0)
         note(std::string("dropped_") + drop_cause_name(cause), static_cast<int64_t>(count));
     });
-    packets_.write(ProtoMessage()
-                       .number(trace_packet::timestamp, static_cast<uint64_t>(capture_.t0_ns))
-                       .number(trace_packet::timestamp_clock_id, clock_snapshot::realtime)
-                       .number(trace_packet::trusted_packet_sequence_id, kProcessSequence)
-                       .message(trace_packet::track_event, event));
+    packets_.write(process_packet(capture_.t0_ns).message(trace_packet::track_event, event));
   }
 
   void write_descriptor(const ProtoMessage& descriptor, uint64_t sequence) {

@@ -26,10 +26,14 @@ constexpr uint32_t sequence_flags = 13;
 constexpr uint32_t timestamp_clock_id = 58;
 constexpr uint32_t trace_packet_defaults = 59;
 constexpr uint32_t track_descriptor = 60;
+constexpr uint32_t service_event = 69;
 constexpr uint32_t trusted_pid = 79;
 constexpr uint64_t incremental_state_cleared = 1;  // bits of sequence_flags
 constexpr uint64_t needs_incremental_state = 2;
 }  // namespace trace_packet
+namespace tracing_service_event {
+constexpr uint32_t tracing_disabled = 5;
+}
 namespace trace_packet_defaults {
 constexpr uint32_t track_event_defaults = 11;
 constexpr uint32_t timestamp_clock_id = 58;

@@ -71,6 +71,7 @@ class PerfettoTraceWriter {
       write_lane(lane, rows.data() + first, next[lane] - first);
       first = next[lane];
     }
+    descriptors_.write_end();
   }
 
  private:
