@@ -61,7 +61,7 @@ def _read(source: Source, reader: PacketReader, salvage: bool) -> None:
     missing = reader.events.closing_packets - reader.closing_packets
     if missing > 0 and not reader.damage:
         reader.damage = (
-            f"{source.path}: the trace is truncated: its closing packet is missing. "
+            f"{source.path}: offset {source.offset}: the trace is truncated: its closing packet is missing. "
             f"{len(reader.target.rows)} of {reader.events.rows} rows are in the file"
         )
         if not salvage:
