@@ -146,6 +146,13 @@ std::string native_frame_text(uint64_t return_address) {
   return text;
 }
 
+std::pair<std::string, std::string> native_frame_names(uint64_t return_address) {
+  const Symbol symbol = symbols()->return_address(return_address);
+  std::string name = symbol.function.empty() ? "[unknown]" : short_function_name(symbol.function);
+  std::replace(name.begin(), name.end(), '\n', ' ');
+  return {std::move(name), symbol.module};
+}
+
 void release_native_frames() {
   std::shared_ptr<Symbolizer> released;
   const std::lock_guard<std::mutex> hold(symbols_mutex());

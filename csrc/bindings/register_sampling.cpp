@@ -3,13 +3,17 @@
 #include <pybind11/typing.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "adapters/python/gil.hpp"
 #include "adapters/python/stack_sampler.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/hold.hpp"
+#include "bindings/native_frames.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
 
@@ -36,8 +40,14 @@ py::str text(const std::string& utf8) {
 
 class StackSampler {
  public:
-  StackSampler(double hz, uint64_t max_runs)
-      : sampler_(new python_adapter::StackSampler(hz, max_runs)) {}
+  StackSampler(double hz, uint64_t max_runs, bool native)
+      : sampler_(new python_adapter::StackSampler(hz, max_runs,
+                                                  native ? &native_frame_kind : nullptr)),
+        is_native_(native) {
+    if (!native) return;
+    find_own_code();
+    resolve_native_frames({});  // reads which libraries are loaded
+  }
   StackSampler(const StackSampler&) = delete;
   StackSampler& operator=(const StackSampler&) = delete;
   ~StackSampler() {
@@ -54,6 +64,7 @@ class StackSampler {
   std::string write_to(const std::string& path, size_t file_bytes, double seconds) {
     return sampler_->write_to(path, file_bytes, seconds);
   }
+  std::string native_problem() const { return sampler_->native_problem(); }
   void end() {
     if (!hold_.clear()) return;
     const python_adapter::WithoutGil released;
@@ -75,16 +86,29 @@ class StackSampler {
     found["state"] = column<uint8_t>(runs, [](const SampleRun& r) { return r.state; });
     const auto& nodes = sampler_->nodes();
     found["parent"] = column<int32_t>(nodes, [](const StackNode& n) { return n.parent; });
-    found["code"] = column<uint32_t>(nodes, [](const StackNode& n) { return n.code; });
+    resolve();
+    found["code"] = column<uint32_t>(nodes, [this](const StackNode& n) {
+      return n.code < python_adapter::kNativeCode ? n.code
+                                                  : code_of_[n.code - python_adapter::kNativeCode];
+    });
     found["line"] = column<int32_t>(nodes, [](const StackNode& n) { return n.line; });
     found["tid"] =
         column<int64_t>(sampler_->threads(), [](const SampledThread& t) { return t.tid; });
+    return found;
+  }
+  py::typing::List<py::str> thread_names() {
+    py::typing::List<py::str> found;
+    for (const python_adapter::SampledThread& thread : sampler_->threads())
+      found.append(text(thread.name));
     return found;
   }
   py::typing::List<py::typing::Tuple<py::str, py::str, int>> codes() {
     py::typing::List<py::typing::Tuple<py::str, py::str, int>> found;
     for (const python_adapter::CodeNames& code : sampler_->codes())
       found.append(py::make_tuple(text(code.name), text(code.file), code.first_line));
+    resolve();
+    for (const auto& [name, library] : functions_)
+      found.append(py::make_tuple(text(name), text(library), 0));
     return found;
   }
   py::typing::Dict<py::str, int64_t> counts() {
@@ -95,11 +119,33 @@ class StackSampler {
     found["torn_samples"] = counts.torn;
     found["samples_without_room"] = counts.no_room;
     found["sampler_cpu_ns"] = counts.cpu_ns;
+    if (is_native_) {
+      found["native_stacks"] = counts.native_stacks;
+      found["samples_without_native"] = counts.without_native;
+    }
     return found;
   }
 
  private:
+  // Finds the functions of the native codes. Reads symbol tables, without the GIL.
+  void resolve() {
+    const auto& addresses = sampler_->native_addresses();
+    if (code_of_.size() == addresses.size()) return;
+    const python_adapter::WithoutGil released;
+    const auto first = static_cast<uint32_t>(sampler_->codes().size());
+    std::map<std::pair<std::string, std::string>, uint32_t> known;
+    for (const uint64_t address : addresses) {
+      const auto next = static_cast<uint32_t>(functions_.size());
+      const auto [found, added] = known.emplace(native_frame_names(address), next);
+      if (added) functions_.push_back(found->first);
+      code_of_.push_back(first + found->second);
+    }
+  }
+
   python_adapter::StackSampler* const sampler_;
+  const bool is_native_;
+  std::vector<std::pair<std::string, std::string>> functions_;  // names and libraries
+  std::vector<uint32_t> code_of_;                               // by native code
   const uint64_t forks_ = g_sampling_forks;
   Hold hold_{g_sampling_forks};
 };
@@ -108,7 +154,8 @@ class StackSampler {
 
 void register_sampling(py::module_& module) {
   py::class_<StackSampler>(module, "StackSampler", "One profile's sampling of Python stacks.")
-      .def(py::init<double, uint64_t>(), py::arg("hz"), py::arg("max_runs"))
+      .def(py::init<double, uint64_t, bool>(), py::arg("hz"), py::arg("max_runs"),
+           py::arg("native") = false)
       .def("begin", &StackSampler::begin,
            "Start the sampling thread. Return why it cannot be started; empty if it runs.")
       .def("write_to", &StackSampler::write_to, py::arg("path"), py::arg("file_bytes"),
@@ -118,6 +165,10 @@ void register_sampling(py::module_& module) {
       .def("end", &StackSampler::end,
            "Stop, if it is on; what was sampled stays. The destructor does, too.")
       .def_property_readonly("active", &StackSampler::active)
+      .def_property_readonly("native_problem", &StackSampler::native_problem,
+                             "Why native frames are missing; empty if nothing is wrong.")
+      .def("thread_names", &StackSampler::thread_names,
+           "Return the kernel's names of threads without Python, by index. After end().")
       .def("columns", &StackSampler::columns,
            "Return what was sampled as arrays: runs of equal samples (first_ns, last_ns, thread, "
            "node, count, state), nodes (parent, code, line) and threads (tid). After end().")

@@ -30,6 +30,8 @@ PUBLIC = {
     "payload/perf_counters": {"base", "platform", "recorder"},
     "payload/native_stack": {"base", "platform", "recorder"},
     "payload/blocks": {"base", "platform", "recorder", "capture", "payload"},
+    # Stacks of other threads, sampled.
+    "sampling": {"base", "platform", "recorder", "payload"},
     # The Metal profiler, which does not use the recorder: session makes rows of what it observes.
     "metal": {"base", "primitives"},
     "leader": {"base", "platform", "recorder", "primitives", "payload"},
@@ -38,7 +40,7 @@ PUBLIC = {
     "legacy": {"base", "platform", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
         "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session",
-        "legacy", "metal",
+        "legacy", "metal", "sampling",
     },
 }  # fmt: skip
 

@@ -69,6 +69,20 @@ constexpr size_t kCodeHeadBytes = offsetof(PyCodeObject, co_code_adaptive);
 constexpr size_t kCodeHeadBytes = sizeof(PyCodeObject);
 #endif
 
+// Whether a frame of a function is the outermost one of its evaluation loop, as far as the frame
+// itself has it. Since 3.12 a frame of the interpreter follows the outermost one.
+inline bool is_entry(const void* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  (void)frame;
+  return false;
+#elif PY_VERSION_HEX >= 0x030B0000
+  return load_at<bool>(frame, offsetof(_PyInterpreterFrame, is_entry));
+#else
+  (void)frame;
+  return true;
+#endif
+}
+
 // Byte offset of the frame's instruction in the code object at `code`; negative if the frame has
 // not started.
 inline int64_t instruction_offset(const void* frame, uintptr_t code) noexcept {

@@ -129,7 +129,10 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
         truncated_ = true;
         return true;
       }
-      frames_.push_back({at, code, instruction_offset(words, code), 0, owner});
+      frames_.push_back(
+          {at, code, instruction_offset(words, code), 0, owner, is_entry(words)});
+    } else if (owner >= kOwnedByInterpreter && !frames_.empty()) {
+      frames_.back().is_entry = true;
     }
     inner.frame = inner_at = at;
     std::memcpy(inner.words, words, sizeof inner.words);
@@ -159,9 +162,13 @@ bool StackReader::copy_heads() {
         &PyCode_Type)
       return false;
   size_t kept = 0;
+  started_loops_ = 0;
   for (const CopiedFrame& frame : frames_) {
     const char* head = code_head(frame);
-    if (is_before_function(head, frame.offset, frame.owner)) continue;
+    if (is_before_function(head, frame.offset, frame.owner)) {
+      if (frame.is_entry && kept == 0) ++started_loops_;
+      continue;
+    }
     const int64_t size = code_bytes(head);
     if (frame.offset < -2 || (size != 0 && frame.offset > size)) return false;
     frames_[kept++] = frame;

@@ -19,6 +19,7 @@ struct CopiedFrame {
   int64_t offset;  // of the instruction, in bytes
   uint32_t head;   // index of the code object's copy
   uint8_t owner;
+  bool is_entry;  // the outermost frame of those that one evaluation loop runs: see join_stacks()
 };
 
 enum class StackState : uint8_t { complete, empty, torn };
@@ -41,6 +42,8 @@ class StackReader {
 
   const std::vector<CopiedFrame>& frames() const noexcept { return frames_; }
   bool truncated() const noexcept { return truncated_; }
+  // Evaluation loops inside of the innermost frame, whose own first frame has not started.
+  uint32_t started_loops() const noexcept { return started_loops_; }
   const char* code_head(const CopiedFrame& frame) const noexcept {
     return &heads_[frame.head * kCodeHeadBytes];
   }
@@ -76,6 +79,7 @@ class StackReader {
   std::vector<uintptr_t> codes_;
   std::vector<char> heads_;
   bool truncated_ = false;
+  uint32_t started_loops_ = 0;
   uintptr_t guess_ = 0;  // the innermost frame shortly before
   std::unique_ptr<StackReader> second_;
 };

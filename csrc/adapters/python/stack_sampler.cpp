@@ -12,6 +12,7 @@
 
 #include "fastprof/platform/checked_copy.hpp"
 #include "fastprof/platform/clock.hpp"
+#include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -44,13 +45,15 @@ std::vector<std::pair<uintptr_t, int>> frames_by_interface() {
 
 }  // namespace
 
-StackSampler::StackSampler(double hz, uint64_t max_runs)
+StackSampler::StackSampler(double hz, uint64_t max_runs, NativeStacks::Classify classify)
     : period_ns_(std::max<int64_t>(static_cast<int64_t>(1e9 / hz), 1000)),
       max_runs_(max_runs),
       pid_(static_cast<int>(::getpid())),
       hz_(hz),
       reader_(pid_),
-      codes_(pid_) {}
+      codes_(pid_),
+      native_(classify != nullptr ? std::make_unique<NativeStacks>(classify) : nullptr),
+      parts_(classify != nullptr ? platform::ThreadStops::kSlots : 0) {}
 
 StackSampler::~StackSampler() {
   end();
@@ -88,6 +91,10 @@ std::string StackSampler::problem_of_layout() {
 std::string StackSampler::begin(int64_t unix_offset_ns) {
   unix_offset_ns_ = unix_offset_ns;
   if (std::string problem = problem_of_layout(); !problem.empty()) return problem;
+  if (native_ != nullptr) {
+    native_problem_ = native_->stops.begin();
+    if (!native_problem_.empty()) native_ = nullptr;
+  }
   const auto pthread = reinterpret_cast<uintptr_t>(::pthread_self());
   const uint32_t tid = platform::thread_id();
   // Signals of the program are for its own threads.
@@ -128,10 +135,12 @@ void StackSampler::end() {
   thread_->join();
   delete thread_;
   thread_ = nullptr;
+  if (native_ != nullptr) native_->stops.end();
 }
 
 void StackSampler::forget_in_child() noexcept {
   thread_ = nullptr;  // its destructor would end the process
+  if (native_ != nullptr) native_->stops.forget();
 }
 
 void StackSampler::run() {
@@ -176,7 +185,13 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
     return;
   }
   if (file_ != nullptr && file_->is_segment_over(now_ns)) begin_segment(now_ns);
+  wanted_.clear();
   for (const ThreadWords& thread : others_.threads()) sample(thread, now_ns, number);
+  if (native_ != nullptr) {
+    list_native_threads(now_ns);
+    for (const uint32_t tid : native_tids_) sample({tid, 0, 0, 0, 0, tid, false}, now_ns, number);
+    sample_wanted(now_ns, number);
+  }
   last_tick_ns_ = now_ns;
   if (file_ != nullptr) file_->commit();
 }
@@ -205,7 +220,8 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
     known.id = thread.id;
     known.tid = thread.tid;
     known.thread = static_cast<uint32_t>(threads_.size());
-    threads_.push_back({thread.tid, thread.id});
+    threads_.push_back({thread.tid, thread.id,
+                        thread.frame_word == 0 ? platform::thread_name_of(thread.tid) : ""});
     if (file_ != nullptr) file_->add_thread(thread.tid);
   }
   int64_t cpu_ns = 0;
@@ -213,47 +229,78 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
   if (!has_clock && thread.tid != 0 && !FASTPROF_DARWIN) return;  // it has ended
   const int64_t used_ns = cpu_ns - known.cpu_ns;
   known.cpu_ns = cpu_ns;
+  Wanted wanted{thread, &known, used_ns, has_clock, is_new, false};
   // A thread that used no CPU has the stack of the last tick.
   if (!has_clock || used_ns != 0 || is_new || !known.is_current) {
-    known.is_current = read_node(thread, &known.node, &known.truncated);
-    if (!known.is_current) {
-      ++counts_.torn;
+    if (native_ != nullptr) {
+      wanted.advances = advances(wanted);
+      wanted_.push_back(wanted);
       return;
     }
+    known.is_current = read_node(thread, &known.node, &known.truncated);
+  }
+  wanted.advances = advances(wanted);
+  finish(wanted, now_ns, number);
+}
+
+bool StackSampler::advances(const Wanted& wanted) noexcept {
+  int64_t later_ns = 0;
+  return wanted.has_clock && wanted.used_ns != 0 && !wanted.is_new &&
+         platform::read_thread_cpu_ns(wanted.thread.tid, &later_ns) &&
+         later_ns != wanted.known->cpu_ns;
+}
+
+// Adds the sample of a thread whose stack was read, or is that of the last tick.
+void StackSampler::finish(const Wanted& wanted, int64_t now_ns, uint64_t number) {
+  const ThreadWords& thread = wanted.thread;
+  Known& known = *wanted.known;
+  if (!known.is_current) {
+    ++counts_.torn;
+    return;
   }
   uint8_t state = thread.has_gil ? kHasGil : 0;
   if (known.truncated) state |= kTruncated;
-  bool advances = false;
-  if (!has_clock) {
+  if (!wanted.has_clock) {
     state |= thread.has_gil ? kOnCpu : 0;
-  } else if (used_ns != 0 && !is_new) {
-    int64_t later_ns = 0;
-    advances = platform::read_thread_cpu_ns(thread.tid, &later_ns) && later_ns != cpu_ns;
-    const bool mostly = 2 * used_ns >= now_ns - last_tick_ns_;
-    if (advances || thread.has_gil || mostly) state |= kOnCpu;
+  } else if (wanted.used_ns != 0 && !wanted.is_new) {
+    const bool mostly = 2 * wanted.used_ns >= now_ns - last_tick_ns_;
+    if (wanted.advances || thread.has_gil || mostly) state |= kOnCpu;
   }
   // A thread that used no CPU waits where it did at the last tick.
-  if (used_ns != 0 || is_new) known.wait = ThreadWait::unknown;
-  if (has_clock && !advances && known.wait == ThreadWait::unknown)
+  if (wanted.used_ns != 0 || wanted.is_new) known.wait = ThreadWait::unknown;
+  if (wanted.has_clock && !wanted.advances && known.wait == ThreadWait::unknown)
     known.wait = waits_.read(thread.tid);
   state |= static_cast<uint8_t>(static_cast<unsigned>(known.wait) << kWaitShift);
   add(known, now_ns, number, state);
 }
 
-bool StackSampler::read_node(const ThreadWords& thread, int32_t* node, bool* truncated) {
+bool StackSampler::read_python(const ThreadWords& thread, PythonPart* part) {
+  part->frames.clear();
+  part->started_loops = 0;
   const StackState found = reader_.read(thread);
   if (found == StackState::torn) return false;
-  *node = -1;
-  *truncated = found == StackState::complete && reader_.truncated();
+  part->truncated = found == StackState::complete && reader_.truncated();
+  part->started_loops = reader_.started_loops();
   if (found == StackState::empty) return true;
-  const auto& frames = reader_.frames();
-  int32_t at = -1;
-  for (size_t i = frames.size(); i-- != 0;) {
-    const uint32_t code = number_of(thread, frames[i]);
+  for (const CopiedFrame& frame : reader_.frames()) {
+    const uint32_t code = number_of(thread, frame);
     if (code == CodeTable::kUnknown) return false;
-    at = child(at, code, codes_.line(code, frames[i].offset));
+    part->frames.push_back({code, codes_.line(code, frame.offset), frame.is_entry});
   }
-  *node = at;
+  return true;
+}
+
+int32_t StackSampler::node_of(const PythonPart& part) {
+  int32_t at = -1;
+  for (size_t i = part.frames.size(); i-- != 0;)
+    at = child(at, part.frames[i].code, part.frames[i].line);
+  return at;
+}
+
+bool StackSampler::read_node(const ThreadWords& thread, int32_t* node, bool* truncated) {
+  if (!read_python(thread, &part_)) return false;
+  *node = node_of(part_);
+  *truncated = part_.truncated;
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "adapters/python/code_table.hpp"
+#include "adapters/python/native_stacks.hpp"
 #include "adapters/python/other_threads.hpp"
 #include "adapters/python/sample_file.hpp"
 #include "adapters/python/stack_reader.hpp"
@@ -40,12 +41,13 @@ struct SampleRun {
 struct SampledThread {
   uint32_t tid;  // 0 if unknown
   uint64_t python_ident;
+  std::string name;  // the kernel's, of a thread without a Python state
 };
 
 // A frame below another one: a path to the outermost frame is a stack.
 struct StackNode {
   int32_t parent;  // -1: outermost
-  uint32_t code;
+  uint32_t code;   // of a native frame: kNativeCode plus the index of its address
   int32_t line;
 };
 
@@ -55,11 +57,14 @@ struct SampleCounts {
   uint64_t torn;     // samples of a thread whose stack changed while it was copied
   uint64_t no_room;  // samples that are not kept, because of max_runs
   int64_t cpu_ns;    // of the sampling thread
+  uint64_t native_stacks;   // that were read
+  uint64_t without_native;  // samples of running threads that did not answer in time
 };
 
 class StackSampler {
  public:
-  StackSampler(double hz, uint64_t max_runs);
+  // classify: of native frames; null: Python stacks only.
+  StackSampler(double hz, uint64_t max_runs, NativeStacks::Classify classify = nullptr);
   ~StackSampler();
   StackSampler(const StackSampler&) = delete;
   StackSampler& operator=(const StackSampler&) = delete;
@@ -78,12 +83,18 @@ class StackSampler {
   // In a forked child, where the thread does not exist: releases nothing and waits for nothing.
   void forget_in_child() noexcept;
 
+  // Why there are no native stacks although they were requested; empty: there are.
+  const std::string& native_problem() const noexcept { return native_problem_; }
+
   // After end().
   const std::vector<SampleRun>& runs() const noexcept { return runs_; }
   const std::vector<SampledThread>& threads() const noexcept { return threads_; }
   const std::vector<StackNode>& nodes() const noexcept { return nodes_; }
   const std::vector<CodeNames>& codes() const noexcept { return codes_.codes(); }
   const SampleCounts& counts() const noexcept { return counts_; }
+  const std::vector<uint64_t>& native_addresses() const noexcept {
+    return native_ != nullptr ? native_->addresses() : no_addresses_;
+  }
 
  private:
   struct Known {
@@ -97,6 +108,17 @@ class StackSampler {
     bool is_current;  // whether `node` is the stack at `cpu_ns`
     bool truncated;
     ThreadWait wait;
+    platform::StackExtent extent;
+    uint64_t blocks_until;  // tick before which the thread blocks the signal of ThreadStops
+  };
+  // A thread whose stack is read after those of the others.
+  struct Wanted {
+    ThreadWords thread;
+    Known* known;
+    int64_t used_ns;
+    bool has_clock;
+    bool is_new;
+    bool advances;  // its CPU time does at this moment
   };
   struct NodeKey {
     int32_t parent;
@@ -118,7 +140,17 @@ class StackSampler {
   void tick(int64_t now_ns, uint64_t number);
   void begin_segment(int64_t now_ns);
   void sample(const ThreadWords& thread, int64_t now_ns, uint64_t number);
+  static bool advances(const Wanted& wanted) noexcept;
+  void finish(const Wanted& wanted, int64_t now_ns, uint64_t number);
+  bool read_python(const ThreadWords& thread, PythonPart* part);
+  int32_t node_of(const PythonPart& part);
+  int32_t joined_node(const PythonPart& part);
   bool read_node(const ThreadWords& thread, int32_t* node, bool* truncated);
+  void list_native_threads(int64_t now_ns);
+  bool read_off_cpu(const Wanted& wanted);
+  void read_without_native(const Wanted& wanted);
+  void sample_wanted(int64_t now_ns, uint64_t number);
+  void sample_stopped(size_t first, size_t count, int64_t now_ns, uint64_t number);
   uint32_t number_of(const ThreadWords& thread, const CopiedFrame& frame);
   int32_t child(int32_t parent, uint32_t code, int line);
   void add(Known& known, int64_t now_ns, uint64_t number, uint8_t state);
@@ -140,6 +172,16 @@ class StackSampler {
   std::vector<SampledThread> threads_;
   std::vector<SampleRun> runs_;
   SampleCounts counts_{};
+  std::unique_ptr<NativeStacks> native_;
+  std::string native_problem_;
+  const std::vector<uint64_t> no_addresses_;
+  std::vector<Wanted> wanted_;
+  PythonPart part_;
+  std::vector<PythonPart> parts_;  // by slot of ThreadStops
+  std::vector<uint32_t> tids_;     // of all threads
+  std::vector<uint32_t> native_tids_;  // of those without a Python state
+  std::unordered_map<uint32_t, bool> is_own_;
+  int64_t listed_ns_ = 0;
   int64_t last_tick_ns_ = 0;
 
   std::mutex lock_;

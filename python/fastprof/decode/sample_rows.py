@@ -207,5 +207,5 @@ def _default(name: str, size: int) -> Array:
 def _site(code: tuple[str, str, int]) -> Site:
     name, file, line = code
     short = file.rsplit("/", 1)[-1]
-    shown = f"{name} ({short}:{line})" if file else name
+    shown = f"{name} ({short}:{line})" if line else f"{name} ({short})" if file else name
     return Site(shown, category="sample", file=file, function=name, line=max(line, 0))

@@ -24,16 +24,20 @@ class StackSampling(Observer):
 
     missing = "sample_hz"
 
-    def __init__(self, hz: float) -> None:
+    def __init__(self, hz: float, *, native: bool = False) -> None:
         self._hz = hz
-        self._sampler = _core.StackSampler(hz, _MAX_RUNS)
+        self._sampler = _core.StackSampler(hz, _MAX_RUNS, native)
         self._names: dict[int, str] = {}
         self._samples: SampledStacks | None = None
 
     def start(self) -> list[str]:
         self._names = _thread_names()
         problem = self._sampler.begin()
-        return [f"stacks are not sampled: {problem}"] if problem else []
+        if problem:
+            return [f"stacks are not sampled: {problem}"]
+        if problem := self._sampler.native_problem:
+            return [f"samples have no native frames: {problem}"]
+        return []
 
     def finish(self) -> list[str]:
         if not self._sampler.active:
@@ -43,10 +47,11 @@ class StackSampling(Observer):
         columns = self._sampler.columns()
         tids = columns.pop("tid").tolist()
         counts = self._sampler.counts()
+        names = zip(tids, self._sampler.thread_names(), strict=True)
         found = SampledStacks(
             hz=self._hz,
             codes=tuple(self._sampler.codes()),
-            threads=tuple((tid, self._names.get(tid, f"thread {tid}")) for tid in tids),
+            threads=tuple((tid, self._names.get(tid) or name or f"thread {tid}") for tid, name in names),
             counts=counts,
             **columns,
         )

@@ -249,6 +249,8 @@ def _place(share: SampleShare) -> str:
         return share.name
     if share.name == share.file:
         return shorten_paths(f"{share.file}(1): x").removesuffix("(1): x")
+    if not share.line:  # a native function, and its library
+        return f"{share.name} ({share.file.rsplit('/', 1)[-1]})"
     return shorten_paths(f"{share.file}({share.line}): {share.name}")
 
 
