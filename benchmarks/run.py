@@ -148,6 +148,15 @@ def annotations(rounds: int) -> Rows:
     return json_lines(out)
 
 
+def native_sampling(rounds: int) -> Rows:
+    """Measure what samples of its native stacks cost a thread."""
+    build("native_sampling")
+    out = BUILD / "native_sampling.jsonl"
+    out.unlink(missing_ok=True)
+    subprocess.run([program("native_sampling"), "--rounds", str(rounds), "--json", out], check=True)
+    return json_lines(out)
+
+
 def launches(rounds: int) -> Rows:
     """Count the instructions that collecting adds to a kernel launch. Rounds make no difference.
 
@@ -177,6 +186,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "python_calls": lambda rounds: script("hot_path/python_calls.py", "--rounds", str(rounds)),
     "always_on": lambda rounds: script("hot_path/always_on.py", "--rounds", str(rounds)),
     "own_cost": lambda rounds: script("hot_path/own_cost.py", "--rounds", str(rounds)),
+    "native_sampling": native_sampling,
     "sampling": lambda rounds: script("hot_path/sampling.py", "--rounds", str(min(rounds, 9))),
     "tasks": lambda rounds: script("hot_path/tasks.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),

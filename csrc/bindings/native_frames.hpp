@@ -26,8 +26,8 @@ void resolve_native_frames(const std::vector<uint64_t>& return_addresses);
 // Returns "function (libx.so)", without parameters, "libx.so+0x1234" or "0x7f...". Any thread.
 std::string native_frame_text(uint64_t return_address);
 
-// Returns the function, "[unknown]" if the symbol tables lack it, and the path of its library; empty
-// if the address is in none. Any thread.
+// Returns the function, "[unknown]" if the symbol tables lack it, and the path of its library;
+// empty if the address is in none. Any thread.
 std::pair<std::string, std::string> native_frame_names(uint64_t return_address);
 
 // Frees the symbols that were read. Any thread.

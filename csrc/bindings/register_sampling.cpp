@@ -41,8 +41,8 @@ py::str text(const std::string& utf8) {
 class StackSampler {
  public:
   StackSampler(double hz, uint64_t max_runs, bool native)
-      : sampler_(new python_adapter::StackSampler(hz, max_runs,
-                                                  native ? &native_frame_kind : nullptr)),
+      : sampler_(
+            new python_adapter::StackSampler(hz, max_runs, native ? &native_frame_kind : nullptr)),
         is_native_(native) {
     if (!native) return;
     find_own_code();

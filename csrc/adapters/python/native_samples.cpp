@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // StackSampler: the samples of threads whose native stacks are read.
 //
-// A thread on a CPU is stopped by a signal, so that both parts of its stack belong together. One off
-// the CPU is not: its stack does not change, and the signal would interrupt its system call.
+// A thread on a CPU is stopped by a signal, so that both parts of its stack belong together. One
+// off the CPU is not: its stack does not change, and the signal would interrupt its system call.
 #include <algorithm>
 
 #include "adapters/python/stack_sampler.hpp"
@@ -33,9 +33,8 @@ void StackSampler::list_native_threads(int64_t now_ns) {
   native_tids_.clear();
   const auto& threads = others_.threads();
   for (const uint32_t tid : tids_)
-    if (!is_own_[tid] && std::none_of(threads.begin(), threads.end(), [tid](const ThreadWords& t) {
-          return t.tid == tid;
-        }))
+    if (!is_own_[tid] && std::none_of(threads.begin(), threads.end(),
+                                      [tid](const ThreadWords& t) { return t.tid == tid; }))
       native_tids_.push_back(tid);
 }
 
@@ -107,7 +106,7 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
   const int64_t deadline_ns =
       platform::monotonic_ns() + std::clamp(period_ns_, kShortestWaitNs, kLongestWaitNs);
   while (asked != 0) {
-    const int slot = stops.next(deadline_ns);
+    const int slot = stops.next(deadline_ns, true);
     if (slot < 0) break;
     const auto at = static_cast<size_t>(slot);
     if ((is_asked >> at & 1) == 0) {  // an answer to a withdrawn request
@@ -122,8 +121,7 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
     const Wanted& wanted = wanted_[first + i];
     Known& known = *wanted.known;
     if (answers[i] == Answer::none) {
-      if ((is_asked >> i & 1) != 0 && stops.cancel(i) &&
-          platform::blocks_stops(wanted.thread.tid))
+      if ((is_asked >> i & 1) != 0 && stops.cancel(i) && platform::blocks_stops(wanted.thread.tid))
         known.blocks_until = number + kTicksUntilAskedAgain;
       if (!read_off_cpu(wanted)) read_without_native(wanted);  // it was preempted
     } else {

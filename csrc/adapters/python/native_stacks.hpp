@@ -61,7 +61,9 @@ class NativeStacks {
         frames_.data(), walked_.count, static_cast<uint32_t>(python.frames.size()),
         walked_.truncated || python.truncated, classify_,
         [&python](uint32_t i) { return python.frames[i].is_entry; },
-        [this](uint64_t address) { joined_.push_back({kNativeCode | number_of(address), 0, false}); },
+        [this](uint64_t address) {
+          joined_.push_back({kNativeCode | number_of(address), 0, false});
+        },
         [this, &python](uint32_t i) { joined_.push_back(python.frames[i]); });
     for (size_t i = joined_.size(); i-- != 0;) emit(joined_[i].code, joined_[i].line);
   }

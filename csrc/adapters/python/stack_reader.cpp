@@ -129,8 +129,7 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
         truncated_ = true;
         return true;
       }
-      frames_.push_back(
-          {at, code, instruction_offset(words, code), 0, owner, is_entry(words)});
+      frames_.push_back({at, code, instruction_offset(words, code), 0, owner, is_entry(words)});
     } else if (owner >= kOwnedByInterpreter && !frames_.empty()) {
       frames_.back().is_entry = true;
     }

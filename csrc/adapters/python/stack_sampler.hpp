@@ -54,9 +54,9 @@ struct StackNode {
 struct SampleCounts {
   uint64_t ticks;
   uint64_t missed_ticks;
-  uint64_t torn;     // samples of a thread whose stack changed while it was copied
-  uint64_t no_room;  // samples that are not kept, because of max_runs
-  int64_t cpu_ns;    // of the sampling thread
+  uint64_t torn;            // samples of a thread whose stack changed while it was copied
+  uint64_t no_room;         // samples that are not kept, because of max_runs
+  int64_t cpu_ns;           // of the sampling thread
   uint64_t native_stacks;   // that were read
   uint64_t without_native;  // samples of running threads that did not answer in time
 };
@@ -177,8 +177,8 @@ class StackSampler {
   const std::vector<uint64_t> no_addresses_;
   std::vector<Wanted> wanted_;
   PythonPart part_;
-  std::vector<PythonPart> parts_;  // by slot of ThreadStops
-  std::vector<uint32_t> tids_;     // of all threads
+  std::vector<PythonPart> parts_;      // by slot of ThreadStops
+  std::vector<uint32_t> tids_;         // of all threads
   std::vector<uint32_t> native_tids_;  // of those without a Python state
   std::unordered_map<uint32_t, bool> is_own_;
   int64_t listed_ns_ = 0;

@@ -73,7 +73,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     recording.add_argument(
         "--native",
         action="store_true",
-        help="put the frames of C++ code into the stacks, too (implies --with-stack)",
+        help="put the frames of C++ code into the stacks and samples, too (implies --with-stack)",
     )
     recording.add_argument(
         "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"

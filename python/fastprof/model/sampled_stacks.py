@@ -42,8 +42,9 @@ class SampledStacks:
     A run is a number of consecutive samples of one thread with the same stack and state: first_ns and last_ns (Unix
     time), thread (index in `threads`), node (of the innermost frame; -1: the thread ran no Python), count, state.
     A node is a frame below its parent (-1: outermost): code (index in `codes`), line (0: unknown). Parents precede.
-    codes: (name, file, first line). threads: (id of the kernel, 0 if unknown; name). counts: ticks, missed_ticks,
-    torn_samples, samples_without_room, sampler_cpu_ns.
+    codes: (name, file, first line; of a native function its library, and 0). threads: (id of the kernel, 0 if unknown;
+    name). counts: ticks, missed_ticks, torn_samples, samples_without_room, sampler_cpu_ns, with native frames also
+    native_stacks and samples_without_native.
     """
 
     hz: float

@@ -169,6 +169,7 @@ def make_options(
         missing["post_processing_timeout_s"] = (
             "post_processing_timeout_s has no effect: results are read on first access, and in full"
         )
+    calls_by_default = with_stack or (native and not sample_hz)
     with_stack = with_stack or native
     trace_only = bool(config.get("trace_only"))
     if trace_only and with_stack:
@@ -233,7 +234,7 @@ def make_options(
     else:
         categories &= ~Category.MEMORY
     if python_calls is None:
-        python_calls = with_stack and bool(categories & Category.PYTHON_CALL)
+        python_calls = calls_by_default and bool(categories & Category.PYTHON_CALL)
     traced = _traced_calls(python_calls)
     if traced is not None:
         categories |= Category.PYTHON_CALL

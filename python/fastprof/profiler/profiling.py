@@ -63,12 +63,13 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
     native: also record frames of C++ and other compiled code in stacks, as "function (library)", at their
     positions between the Python frames; implies with_stack. Ranges of annotated C++ code then have stacks
-    too. Frames of the interpreter and of fastprof are left out.
+    too. Frames of the interpreter and of fastprof are left out. With sample_hz, samples have native frames, threads
+    without Python are sampled, and calls are not recorded unless with_stack or python_calls say so.
 
     sample_hz: sample the Python stacks of all threads so often a second (None: never; 1000 is usual), by a native
-    thread that takes no GIL and stops no thread; see samples() and docs/sampling.md. Samples are also rows of
-    category sample below the ranges of their thread, in events(), event_table and traces, unless calls are
-    recorded. Followed processes are not sampled.
+    thread that takes no GIL and, without native, stops no thread; see samples() and docs/sampling.md. Samples are
+    also rows of category sample below the ranges of their thread, in events(), event_table and traces, unless calls
+    are recorded. Followed processes are not sampled.
 
     Memory:
 

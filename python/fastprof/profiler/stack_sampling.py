@@ -51,7 +51,9 @@ class StackSampling(Observer):
         found = SampledStacks(
             hz=self._hz,
             codes=tuple(self._sampler.codes()),
-            threads=tuple((tid, self._names.get(tid) or name or f"thread {tid}") for tid, name in names),
+            threads=tuple(
+                (tid, self._names.get(tid) or name or f"thread {tid}") for tid, name in names
+            ),
             counts=counts,
             **columns,
         )

@@ -238,6 +238,7 @@ class Samples:
             ("missed_ticks", "ticks missed"),
             ("torn_samples", "samples torn (the stack changed while it was copied)"),
             ("samples_without_room", "samples not kept"),
+            ("samples_without_native", "samples without native frames"),
         ):
             if counts.get(name):
                 facts.append(f"{counts[name]} {what}")

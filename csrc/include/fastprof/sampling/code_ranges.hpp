@@ -42,8 +42,8 @@ class CodeRanges {
   }
 
   bool contains(uintptr_t address) const noexcept {
-    auto after = std::upper_bound(ranges_.begin(), ranges_.end(),
-                                  std::make_pair(address, ~uintptr_t{0}));
+    auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), std::make_pair(address, ~uintptr_t{0}));
     return after != ranges_.begin() && address < (--after)->second;
   }
 

@@ -73,7 +73,8 @@ class StackWalker {
     return walked;
   }
 
-  static bool load(const platform::CopiedStack& stack, uintptr_t address, uintptr_t* word) noexcept {
+  static bool load(const platform::CopiedStack& stack, uintptr_t address,
+                   uintptr_t* word) noexcept {
     const uintptr_t offset = address - stack.at.sp;
     if (address % sizeof *word != 0 || offset >= stack.size_bytes ||
         stack.size_bytes - offset < sizeof *word)
@@ -100,9 +101,8 @@ class StackWalker {
     if (cfa - stack.at.sp > stack.size_bytes) return Step::cut;
     if (!load(stack, cfa - rule.return_address_below_cfa, &pc)) return Step::unknown;
     if (rule.frame_pointer_saved) {
-      const uintptr_t slot = rule.cfa == UnwindRule::Cfa::saved_in_frame
-                                 ? at->fp
-                                 : cfa - rule.frame_pointer_below_cfa;
+      const uintptr_t slot =
+          rule.cfa == UnwindRule::Cfa::saved_in_frame ? at->fp : cfa - rule.frame_pointer_below_cfa;
       if (!load(stack, slot, &at->fp)) return Step::unknown;
       at->has_fp = true;
     }

@@ -24,7 +24,7 @@ class ThreadStops {
   void take_turn() noexcept {}
   void end_turn() noexcept {}
   bool ask(size_t, uint32_t, const StackExtent&, bool) noexcept { return false; }
-  int next(int64_t) noexcept { return -1; }
+  int next(int64_t, bool) noexcept { return -1; }
   CopiedStack stack(size_t) const noexcept { return {}; }
   bool release(size_t) noexcept { return false; }
   bool cancel(size_t) noexcept { return true; }

@@ -30,9 +30,9 @@ constexpr int kStopSignal = SIGURG;
 enum StopPhase : uint32_t {
   kStopFree = 0,
   kStopAsked = 1,
-  kStopCopies = 2,   // the thread is in the handler and copies
-  kStopCopied = 3,   // it stays there if `stays`
-  kStopGone = 4,     // it has waited for too long and runs on
+  kStopCopies = 2,  // the thread is in the handler and copies
+  kStopCopied = 3,  // it stays there if `stays`
+  kStopGone = 4,    // it has waited for too long and runs on
   kStopPhases = 8,
 };
 
@@ -52,9 +52,10 @@ struct StopData {
   static constexpr size_t kSlotBytes = size_t{128} << 10;
   StopSlot slots[kSlots];
   uint32_t answers;  // futex: handlers that have copied
+  uint32_t waits;    // whether handlers have to wake the sampling thread
   uint32_t turn;     // process that has the turn; 0: none
   uint32_t users;
-  int pid;           // of the process that installed the handler
+  int pid;  // of the process that installed the handler
   struct sigaction former;
 };
 inline StopData g_stops{};
@@ -116,13 +117,12 @@ inline void answer(StopSlot* slot, uint32_t request, const void* context) noexce
     return;
   const bool stays = slot->stays;
   slot->at = registers_of(context);
-  slot->copied_bytes =
-      copy_stack(::getpid(), slot->at.sp, slot->extent.above(slot->at.sp, StopData::kSlotBytes),
-                 slot->bytes);
+  slot->copied_bytes = copy_stack(
+      g_stops.pid, slot->at.sp, slot->extent.above(slot->at.sp, StopData::kSlotBytes), slot->bytes);
   const uint32_t copied = request | kStopCopied;
   __atomic_store_n(&slot->word, copied, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&g_stops.answers, 1u, __ATOMIC_RELEASE);
-  wake_one(&g_stops.answers);
+  __atomic_fetch_add(&g_stops.answers, 1u, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&g_stops.waits, __ATOMIC_SEQ_CST) != 0) wake_one(&g_stops.answers);
   if (!stays) return;
   for (int i = 0; i < kSpins; ++i) {
     if (__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) != copied) return;
@@ -152,7 +152,7 @@ inline void on_stop(int number, siginfo_t* info, void* context) noexcept {
   const auto value = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
   const uintptr_t place = (value & ((uintptr_t{1} << kAddressBits) - 1)) -
                           reinterpret_cast<uintptr_t>(&g_stops.slots[0]);
-  if (info->si_code == SI_QUEUE && info->si_pid == ::getpid() && place < sizeof g_stops.slots &&
+  if (info->si_code == SI_QUEUE && info->si_pid == g_stops.pid && place < sizeof g_stops.slots &&
       place % sizeof(StopSlot) == 0) {
     StopSlot* const slot = &g_stops.slots[place / sizeof(StopSlot)];
     const uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);

@@ -134,8 +134,9 @@ class ThreadStops {
   }
 
   // Returns the next slot whose thread has copied, each once in a turn; -1 at the deadline.
-  int next(int64_t deadline_ns) noexcept {
-    for (;;) {
+  // `is_urgent`: the threads wait for this one, and wake it. That takes them longer than the copy.
+  int next(int64_t deadline_ns, bool is_urgent) noexcept {
+    for (int spins = kSpins;;) {
       const uint32_t answers = __atomic_load_n(&g_stops.answers, __ATOMIC_ACQUIRE);
       for (size_t i = 0; i < kSlots; ++i) {
         const uint32_t word = __atomic_load_n(&g_stops.slots[i].word, __ATOMIC_ACQUIRE);
@@ -145,9 +146,19 @@ class ThreadStops {
         seen_ |= uint64_t{1} << i;
         return static_cast<int>(i);
       }
+      if (spins-- > 0) {
+        stop_detail::pause_cpu();
+        continue;
+      }
       const int64_t left_ns = deadline_ns - monotonic_ns();
       if (left_ns <= 0) return -1;
+      if (!is_urgent) {
+        wait_word(&g_stops.answers, answers, left_ns < kPauseNs ? left_ns : kPauseNs);
+        continue;
+      }
+      __atomic_store_n(&g_stops.waits, 1u, __ATOMIC_SEQ_CST);
       wait_word(&g_stops.answers, answers, left_ns);
+      __atomic_store_n(&g_stops.waits, 0u, __ATOMIC_SEQ_CST);
     }
   }
 
@@ -180,6 +191,9 @@ class ThreadStops {
   }
 
  private:
+  static constexpr int kSpins = 200;  // some 10 us
+  static constexpr int64_t kPauseNs = 100000;
+
   bool began_ = false;
   uint64_t seen_ = 0;
 };
