@@ -3,6 +3,8 @@
 //
 // A thread on a CPU is stopped by a signal, so that both parts of its stack belong together. One
 // off the CPU is not: its stack does not change, and the signal would interrupt its system call.
+// While a thread is stopped it may hold any lock, so only memory is copied; it runs on after 2 ms
+// in any case. Frames are found later, and joined by the interpreter's loops (native_stacks.cpp).
 #include <algorithm>
 
 #include "adapters/python/stack_sampler.hpp"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr int64_t kListedForNs = 10000000;  // new threads without Python are found so often
 constexpr uint64_t kTicksUntilAskedAgain = 1000;
+constexpr uint32_t kMissesOfBlocking = 4;
 constexpr int64_t kShortestWaitNs = 500000;
 constexpr int64_t kLongestWaitNs = 5000000;
 
@@ -121,10 +124,17 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
     const Wanted& wanted = wanted_[first + i];
     Known& known = *wanted.known;
     if (answers[i] == Answer::none) {
-      if ((is_asked >> i & 1) != 0 && stops.cancel(i) && platform::blocks_stops(wanted.thread.tid))
+      const bool is_withdrawn = (is_asked >> i & 1) != 0 && stops.cancel(i);
+      // It is also blocked in each handler, ours among them, so one miss says little.
+      known.blocked =
+          is_withdrawn && platform::blocks_stops(wanted.thread.tid) ? known.blocked + 1 : 0;
+      if (known.blocked == kMissesOfBlocking) {
+        known.blocked = 0;
         known.blocks_until = number + kTicksUntilAskedAgain;
+      }
       if (!read_off_cpu(wanted)) read_without_native(wanted);  // it was preempted
     } else {
+      known.blocked = 0;
       known.is_current = answers[i] == Answer::complete;
       if (known.is_current) {
         native_->walk(stops.stack(i), &known.extent);

@@ -30,10 +30,10 @@
 FASTPROF_NAMESPACE_BEGIN
 
 struct SamplerOptions {
-  double hz = 1000;              // ticks a second; 1 to 10000
-  bool only_on_cpu = false;      // keep no samples of threads that wait
-  uint32_t max_depth = 256;      // of a stack: innermost frames that are kept
-  size_t max_nodes = 1u << 20;   // of 16 bytes and a place in a table
+  double hz = 1000;               // ticks a second; 1 to 10000
+  bool only_on_cpu = false;       // keep no samples of threads that wait
+  uint32_t max_depth = 256;       // of a stack: innermost frames that are kept
+  size_t max_nodes = 1u << 20;    // of 16 bytes and a place in a table
   size_t max_samples = 1u << 20;  // runs of equal samples, of 40 bytes
 };
 
@@ -96,11 +96,12 @@ class NativeSampler {
   struct Known {
     uint32_t thread = 0;
     int64_t cpu_ns = 0;
-    uint64_t tick = 0;   // of the last sample
+    uint64_t tick = 0;    // of the last sample
     uint64_t sample = 0;  // index of the last one, plus 1
     int32_t node = -1;
     bool is_current = false;
-    bool is_own = false;  // a thread of fastprof
+    bool is_own = false;   // a thread of fastprof
+    uint32_t blocked = 0;  // requests in a row while which it blocked the signal
     uint64_t blocks_until = 0;
     uint64_t seen = 0;  // tick at which it was listed
     platform::StackExtent extent;
@@ -112,11 +113,12 @@ class NativeSampler {
   };
   struct NodeHash {
     size_t operator()(const std::pair<int32_t, uint64_t>& key) const noexcept {
-      return static_cast<size_t>(
-          (key.second ^ uint64_t{static_cast<uint32_t>(key.first)} << 32) * 0x9E3779B97F4A7C15u >>
-          7);
+      return static_cast<size_t>((key.second ^ uint64_t{static_cast<uint32_t>(key.first)} << 32) *
+                                     0x9E3779B97F4A7C15u >>
+                                 7);
     }
   };
+  static constexpr uint32_t kMissesOfBlocking = 4;
   static constexpr uint64_t kTicksUntilAskedAgain = 1000;
 
   static void* run(void* self) {
@@ -248,10 +250,8 @@ class NativeSampler {
       return false;
     buffer_.resize(platform::ThreadStops::kSlotBytes);
     stack.bytes = buffer_.data();
-    stack.size_bytes =
-        platform::copy_stack(pid_, stack.at.sp,
-                             wanted.known->extent.above(stack.at.sp, buffer_.size()),
-                             buffer_.data());
+    stack.size_bytes = platform::copy_stack(
+        pid_, stack.at.sp, wanted.known->extent.above(stack.at.sp, buffer_.size()), buffer_.data());
     if (!platform::read_thread_cpu_ns(wanted.tid, &after_ns) || before_ns != after_ns) return false;
     walk(stack, wanted.known);
     return true;
@@ -278,6 +278,7 @@ class NativeSampler {
       left &= ~(uint64_t{1} << at);
       const Wanted& wanted = wanted_[first + at];
       walk(stops_.stack(at), wanted.known);
+      wanted.known->blocked = 0;
       add(*wanted.known, wanted.on_cpu, now_ns, number);
     }
     for (size_t i = 0; i < count; ++i) {
@@ -289,8 +290,13 @@ class NativeSampler {
         continue;
       }
       ++found_.counts.missed;
-      if (is_withdrawn && platform::blocks_stops(wanted.tid))
-        wanted.known->blocks_until = number + kTicksUntilAskedAgain;
+      // It is also blocked in each handler, ours among them, so one miss says little.
+      Known& known = *wanted.known;
+      known.blocked = is_withdrawn && platform::blocks_stops(wanted.tid) ? known.blocked + 1 : 0;
+      if (known.blocked == kMissesOfBlocking) {
+        known.blocked = 0;
+        known.blocks_until = number + kTicksUntilAskedAgain;
+      }
     }
     stops_.end_turn();
   }
