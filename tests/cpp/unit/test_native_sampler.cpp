@@ -67,7 +67,7 @@ uint64_t samples_with(const std::string& collapsed, const std::string& function)
   return sum;
 }
 
-#define START(sampler)                                                          \
+#define START(sampler) \
   if (const std::string problem = (sampler).start(); !problem.empty()) SKIP(problem)
 
 struct sigaction action_now() {

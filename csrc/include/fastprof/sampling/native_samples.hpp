@@ -27,7 +27,7 @@ struct NativeSample {
 
 // A frame below another one: a path to the outermost frame is a stack.
 struct NativeNode {
-  int32_t parent;  // -1: outermost
+  int32_t parent;    // -1: outermost
   uint64_t address;  // a return address; of an innermost frame, its instruction plus 1
 };
 
