@@ -67,7 +67,7 @@ void check(size_t code, size_t size) {
 
 using Site = py::typing::Tuple<uint32_t, uint32_t, std::string, int, uint32_t, uint32_t>;
 
-Site site_of(const RowStore& store, uint32_t code) {
+Site site_in_store(const RowStore& store, uint32_t code) {
   check(code, store.sites().size());
   const trace_rows::ScannedSite& site = store.sites()[code];
   return py::make_tuple(site.name, site.category, std::string(1, site.phase),
@@ -125,7 +125,7 @@ void register_trace_rows(py::module_& module) {
              return bytes_of(s.text(code));
            })
       .def_property_readonly("texts", &RowStore::texts)
-      .def("site", &site_of, "Return (name, category, phase, scope, state, place).")
+      .def("site", &site_in_store, "Return (name, category, phase, scope, state, place).")
       .def_property_readonly("sites", [](const RowStore& s) { return s.sites().size(); })
       .def("track",
            [](const RowStore& s, uint32_t code) {
