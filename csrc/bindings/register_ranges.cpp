@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recording functions other than ranges: marks, counters, flows, memory reports, thread names.
 #include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
@@ -9,6 +13,8 @@
 #include "bindings/register.hpp"
 #include "bindings/stack_text.hpp"
 #include "fastprof/leader/attach.hpp"
+#include "fastprof/platform/thread_list.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/recorder/hot_path/range_args.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
@@ -158,6 +164,24 @@ void register_ranges(py::module_& module) {
   module.def(
       "after_fork_in_child", [] { forget_python_stacks_in_child(); },
       "Discard state that belongs to the parent's sessions.");
+  module.def(
+      "threads_cpu_ns",
+      [](const std::string& prefix) {
+        std::vector<uint32_t> tids;
+        platform::list_threads(&tids);
+        std::vector<std::tuple<uint32_t, std::string, int64_t>> found;
+        for (const uint32_t tid : tids) {
+          std::string name = platform::thread_name_of(tid);
+          int64_t cpu_ns = 0;
+          if (name.compare(0, prefix.size(), prefix) == 0 &&
+              platform::read_thread_cpu_ns(tid, &cpu_ns))
+            found.emplace_back(tid, std::move(name), cpu_ns);
+        }
+        return found;
+      },
+      py::arg("prefix"),
+      "Return (tid, name, CPU time in ns) of each thread of this process whose name in the kernel "
+      "begins so. [] without /proc.");
   module.def(
       "thread_id",
       [] {

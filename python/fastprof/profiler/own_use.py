@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from fastprof import _core
 
 __all__ = ["OwnUse"]
 
@@ -40,7 +41,7 @@ class OwnUse:
     def read(self) -> dict[str, Any]:
         """Return {"start_cpu_ns", "stop_cpu_ns", "threads_cpu_ns": {name: ns}}, the CPU times so far.
 
-        threads_cpu_ns is empty where the kernel does not tell them (Linux does). What recording an event costs is in
+        threads_cpu_ns is empty without /proc. What recording an event costs is in
         the time of the program's threads; profile.calibrate() measures it.
         """
         times = {f"{name}_cpu_ns": ns for name, ns in self._ns.items()}
@@ -50,27 +51,9 @@ class OwnUse:
 def _threads_cpu_ns() -> dict[str, int]:
     found: dict[str, int] = {}
     now: dict[int, int] = {}
-    try:
-        tids = os.listdir("/proc/self/task")
-    except OSError:
-        return found
-    for tid in tids:
-        folder = f"/proc/self/task/{tid}/"
-        try:
-            with open(folder + "comm", encoding="utf-8", errors="replace") as file:
-                name = file.read().strip()
-            if not name.startswith(_PREFIX):
-                continue
-            with open(folder + "schedstat", encoding="ascii") as file:
-                ns = int(file.read().split()[0])  # time on a CPU, then time waiting for one
-        except (
-            OSError,
-            ValueError,
-            IndexError,
-        ):  # it ended; or the kernel keeps no such statistics
-            continue
-        now[int(tid)] = ns
-        before = _seen.get(int(tid), 0)
+    for tid, name, ns in _core.threads_cpu_ns(_PREFIX):
+        now[tid] = ns
+        before = _seen.get(tid, 0)
         found[name] = found.get(name, 0) + (ns - before if ns >= before else ns)
     _seen.clear()
     _seen.update(now)
