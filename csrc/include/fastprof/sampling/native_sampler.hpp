@@ -72,8 +72,8 @@ class NativeSampler {
     // Signals of the program are for its own threads.
     sigset_t all;
     sigset_t former;
-    ::sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::sigdelset(&all, fault);
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigdelset(&all, fault);
     ::pthread_sigmask(SIG_SETMASK, &all, &former);
     if (::pthread_create(&handle_, nullptr, &NativeSampler::run, this) == 0)
       thread_ = &handle_;
