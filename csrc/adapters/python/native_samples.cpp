@@ -17,8 +17,9 @@ namespace python_adapter {
 namespace {
 
 constexpr int64_t kListedForNs = 10000000;  // new threads without Python are found so often
-constexpr uint64_t kTicksUntilAskedAgain = 1000;
+constexpr uint64_t kTicksUntilAskedAgain = 256;
 constexpr uint32_t kMissesOfBlocking = 4;
+constexpr int64_t kCpuOfBlockingNs = 2000000;
 constexpr int64_t kShortestWaitNs = 500000;
 constexpr int64_t kLongestWaitNs = 5000000;
 
@@ -125,10 +126,12 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
     Known& known = *wanted.known;
     if (answers[i] == Answer::none) {
       const bool is_withdrawn = (is_asked >> i & 1) != 0 && stops.cancel(i);
-      // It is also blocked in each handler, ours among them, so one miss says little.
+      // A handler, ours among them, blocks it as well; but briefly, if one counts CPU time.
       known.blocked =
           is_withdrawn && platform::blocks_stops(wanted.thread.tid) ? known.blocked + 1 : 0;
-      if (known.blocked == kMissesOfBlocking) {
+      if (known.blocked == 1) known.blocked_cpu_ns = known.cpu_ns;
+      if (known.blocked >= kMissesOfBlocking &&
+          known.cpu_ns - known.blocked_cpu_ns >= kCpuOfBlockingNs) {
         known.blocked = 0;
         known.blocks_until = number + kTicksUntilAskedAgain;
       }

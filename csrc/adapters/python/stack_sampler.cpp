@@ -14,6 +14,7 @@
 #include "fastprof/platform/clock.hpp"
 #include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
+#include "fastprof/sampling/fork_hold.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -92,7 +93,7 @@ std::string StackSampler::begin(int64_t unix_offset_ns) {
   unix_offset_ns_ = unix_offset_ns;
   if (std::string problem = problem_of_layout(); !problem.empty()) return problem;
   if (native_ != nullptr) {
-    native_problem_ = native_->stops.begin();
+    native_problem_ = install_fork_hold() ? native_->stops.begin() : "no memory";
     if (!native_problem_.empty()) native_ = nullptr;
   }
   const auto pthread = reinterpret_cast<uintptr_t>(::pthread_self());
@@ -188,6 +189,7 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
   wanted_.clear();
   for (const ThreadWords& thread : others_.threads()) sample(thread, now_ns, number);
   if (native_ != nullptr) {
+    const ForkHold hold;
     list_native_threads(now_ns);
     for (const uint32_t tid : native_tids_) sample({tid, 0, 0, 0, 0, tid, false}, now_ns, number);
     sample_wanted(now_ns, number);

@@ -165,3 +165,21 @@ def test_children_threads_and_interrupts(calls):
     """
     done = python("-c", code)
     assert done.stdout.startswith("True {"), done.stderr
+
+
+def test_children_that_fork_while_a_stack_is_read_can_load_libraries():
+    code = """if True:
+        import ctypes, fastprof, os, zlib
+        data = os.urandom(20000)
+        with fastprof.profile(sample_hz=5000, native=True):
+            for _ in range(150):
+                zlib.compress(data)
+                pid = os.fork()
+                if pid == 0:
+                    ctypes.CDLL("libm.so.6")  # takes the loader's lock
+                    os._exit(7)
+                assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        print("ok")
+    """
+    done = python("-c", code)
+    assert done.stdout == "ok\n", done.stderr

@@ -24,6 +24,7 @@
 #include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/thread_stops.hpp"
 #include "fastprof/platform/threads.hpp"
+#include "fastprof/sampling/fork_hold.hpp"
 #include "fastprof/sampling/native_samples.hpp"
 #include "fastprof/sampling/stack_walker.hpp"
 
@@ -62,6 +63,7 @@ class NativeSampler {
     if (thread_ != nullptr && pid_ == ::getpid()) return "the sampler runs: call stop() first";
     if (pid_ != 0 && pid_ != ::getpid()) forget_in_child();
     pid_ = ::getpid();
+    if (!install_fork_hold()) return "no memory";
     std::string problem = stops_.begin();
     if (!problem.empty()) return problem;
     found_ = NativeSamples();
@@ -100,8 +102,9 @@ class NativeSampler {
     uint64_t sample = 0;  // index of the last one, plus 1
     int32_t node = -1;
     bool is_current = false;
-    bool is_own = false;   // a thread of fastprof
-    uint32_t blocked = 0;  // requests in a row while which it blocked the signal
+    bool is_own = false;         // a thread of fastprof
+    uint32_t blocked = 0;        // requests in a row while which it blocked the signal
+    int64_t blocked_cpu_ns = 0;  // its CPU time at the first of them
     uint64_t blocks_until = 0;
     uint64_t seen = 0;  // tick at which it was listed
     platform::StackExtent extent;
@@ -119,7 +122,8 @@ class NativeSampler {
     }
   };
   static constexpr uint32_t kMissesOfBlocking = 4;
-  static constexpr uint64_t kTicksUntilAskedAgain = 1000;
+  static constexpr int64_t kCpuOfBlockingNs = 2000000;
+  static constexpr uint64_t kTicksUntilAskedAgain = 256;
 
   static void* run(void* self) {
     platform::name_this_thread("fastprof-sample");
@@ -193,6 +197,7 @@ class NativeSampler {
   }
 
   void tick(int64_t now_ns, int64_t period_ns) {
+    const ForkHold hold;
     const uint64_t number = ++found_.counts.ticks;
     platform::list_threads(&tids_);
     walker_.refresh();
@@ -290,10 +295,12 @@ class NativeSampler {
         continue;
       }
       ++found_.counts.missed;
-      // It is also blocked in each handler, ours among them, so one miss says little.
+      // A handler, ours among them, blocks it as well; but briefly, if one counts CPU time.
       Known& known = *wanted.known;
       known.blocked = is_withdrawn && platform::blocks_stops(wanted.tid) ? known.blocked + 1 : 0;
-      if (known.blocked == kMissesOfBlocking) {
+      if (known.blocked == 1) known.blocked_cpu_ns = known.cpu_ns;
+      if (known.blocked >= kMissesOfBlocking &&
+          known.cpu_ns - known.blocked_cpu_ns >= kCpuOfBlockingNs) {
         known.blocked = 0;
         known.blocks_until = number + kTicksUntilAskedAgain;
       }

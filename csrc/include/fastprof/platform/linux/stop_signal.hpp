@@ -25,8 +25,7 @@ namespace platform {
 
 constexpr int kStopSignal = SIGURG;
 
-// Phases of a request, the low bits of StopSlot::word. The others are the request's number: a late
-// signal belongs to no current request, and its handler returns at once.
+// Phases of a request, the low bits of StopSlot::word. The others are the request's number.
 enum StopPhase : uint32_t {
   kStopFree = 0,
   kStopAsked = 1,
@@ -81,7 +80,6 @@ inline size_t copy_stack(int pid, uintptr_t sp, size_t size_bytes, char* to) noe
 
 namespace stop_detail {
 
-constexpr unsigned kAddressBits = 48;
 constexpr int64_t kLongestStopNs = 2000000;
 constexpr int kSpins = 4000;  // some 40 us
 
@@ -111,10 +109,7 @@ inline StackRegisters registers_of(const void* context) noexcept {
 }
 
 inline void answer(StopSlot* slot, uint32_t request, const void* context) noexcept {
-  if (__atomic_load_n(&slot->tid, __ATOMIC_RELAXED) !=
-          static_cast<uint32_t>(::syscall(SYS_gettid)) ||
-      !change_word(slot, request | kStopAsked, request | kStopCopies))
-    return;
+  if (!change_word(slot, request | kStopAsked, request | kStopCopies)) return;
   const bool stays = slot->stays;
   slot->at = registers_of(context);
   slot->copied_bytes = copy_stack(
@@ -146,18 +141,21 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   }
 }
 
-// Only calls what signal-safety(7) allows.
+// Answers the request to this thread, if there is one: it may have been withdrawn, or the signal
+// may be that of an earlier one, because a thread has at most one pending. Only calls what
+// signal-safety(7) allows.
 inline void on_stop(int number, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
-  const auto value = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
-  const uintptr_t place = (value & ((uintptr_t{1} << kAddressBits) - 1)) -
-                          reinterpret_cast<uintptr_t>(&g_stops.slots[0]);
-  if (info->si_code == SI_QUEUE && info->si_pid == g_stops.pid && place < sizeof g_stops.slots &&
-      place % sizeof(StopSlot) == 0) {
-    StopSlot* const slot = &g_stops.slots[place / sizeof(StopSlot)];
-    const uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
-    if ((word / kStopPhases & 0xFFFF) == value >> kAddressBits)
-      answer(slot, word & ~(uint32_t{kStopPhases} - 1), context);
+  if (info->si_code == SI_QUEUE && info->si_pid == g_stops.pid &&
+      info->si_value.sival_ptr == &g_stops) {
+    const auto own = static_cast<uint32_t>(::syscall(SYS_gettid));
+    for (StopSlot& slot : g_stops.slots) {
+      const uint32_t word = __atomic_load_n(&slot.word, __ATOMIC_ACQUIRE);
+      if (word % kStopPhases != kStopAsked || __atomic_load_n(&slot.tid, __ATOMIC_RELAXED) != own)
+        continue;
+      answer(&slot, word - kStopAsked, context);
+      break;
+    }
   } else {
     pass_on(number, info, context);
   }

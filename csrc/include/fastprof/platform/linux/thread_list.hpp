@@ -2,13 +2,15 @@
 // Lists the threads of this process, and their names, from /proc.
 #pragma once
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -17,16 +19,33 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {
 
-// Reads the kernel's ids of all threads; false if /proc is not mounted.
+// Reads the kernel's ids of all threads; false if /proc is not mounted. Without opendir(3), which
+// allocates.
 inline bool list_threads(std::vector<uint32_t>* tids) {
+  struct Entry {  // the kernel's linux_dirent64
+    uint64_t inode;
+    int64_t next;
+    uint16_t size_bytes;
+    uint8_t type;
+    char name[1];
+  };
   tids->clear();
-  DIR* const folder = ::opendir("/proc/self/task");
-  if (folder == nullptr) return false;
-  while (const dirent* entry = ::readdir(folder))
-    if (entry->d_name[0] != '.')
-      tids->push_back(static_cast<uint32_t>(::strtoul(entry->d_name, nullptr, 10)));
-  ::closedir(folder);
-  return true;
+  const int folder = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  alignas(uint64_t) char text[4096];
+  long size = 0;
+  while ((size = ::syscall(SYS_getdents64, folder, text, sizeof text)) > 0) {
+    for (long at = 0; at < size;) {
+      const char* const entry = text + at;
+      const char* const name = entry + offsetof(Entry, name);
+      uint16_t bytes = 0;
+      std::memcpy(&bytes, entry + offsetof(Entry, size_bytes), sizeof bytes);
+      if (*name != '.') tids->push_back(static_cast<uint32_t>(::strtoul(name, nullptr, 10)));
+      at += bytes;
+    }
+  }
+  ::close(folder);
+  return size == 0;
 }
 
 // The kernel's name of a thread of this process; empty if it has ended.

@@ -124,9 +124,7 @@ class ThreadStops {
     info.si_code = SI_QUEUE;
     info.si_pid = ::getpid();
     info.si_uid = ::getuid();
-    info.si_value.sival_ptr =
-        reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(slot) |
-                                uintptr_t{request / kStopPhases} << stop_detail::kAddressBits);
+    info.si_value.sival_ptr = &g_stops;
     const bool sent = ::syscall(SYS_rt_tgsigqueueinfo, static_cast<long>(info.si_pid),
                                 static_cast<long>(tid), static_cast<long>(kStopSignal), &info) == 0;
     if (!sent) __atomic_store_n(&slot->word, request | kStopFree, __ATOMIC_RELEASE);
@@ -198,7 +196,8 @@ class ThreadStops {
   uint64_t seen_ = 0;
 };
 
-// Whether a thread of this process blocks the signal. Reads /proc.
+// Whether a thread of this process blocks the signal, which was sent to it. Then it is pending,
+// too, unlike in our handler, where it is blocked as well. Reads /proc.
 inline bool blocks_stops(uint32_t tid) noexcept {
   char path[48];
   ::snprintf(path, sizeof path, "/proc/self/task/%u/status", tid);
@@ -209,8 +208,12 @@ inline bool blocks_stops(uint32_t tid) noexcept {
   ::close(file);
   if (size <= 0) return false;
   text[size] = 0;
-  const char* mask = ::strstr(text, "SigBlk:");
-  return mask != nullptr && (::strtoull(mask + 7, nullptr, 16) >> (kStopSignal - 1) & 1) != 0;
+  for (const char* const name : {"SigPnd:", "SigBlk:"}) {
+    const char* const mask = ::strstr(text, name);
+    if (mask == nullptr || (::strtoull(mask + 7, nullptr, 16) >> (kStopSignal - 1) & 1) == 0)
+      return false;
+  }
+  return true;
 }
 
 // Reads the registers that the kernel tells of a thread that is off the CPU, in a system call or
