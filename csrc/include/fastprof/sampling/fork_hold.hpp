@@ -47,10 +47,12 @@ inline void after_fork_in_child() noexcept {
 
 // Before the sampling thread starts. False if memory is exhausted.
 inline bool install_fork_hold() noexcept {
-  using namespace fork_hold_detail;
-  if (__atomic_exchange_n(&g_installed, true, __ATOMIC_RELAXED)) return true;
-  if (::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0) return true;
-  __atomic_store_n(&g_installed, false, __ATOMIC_RELAXED);
+  namespace detail = fork_hold_detail;
+  if (__atomic_exchange_n(&detail::g_installed, true, __ATOMIC_RELAXED)) return true;
+  if (::pthread_atfork(&detail::before_fork, &detail::after_fork_in_parent,
+                       &detail::after_fork_in_child) == 0)
+    return true;
+  __atomic_store_n(&detail::g_installed, false, __ATOMIC_RELAXED);
   return false;
 }
 
