@@ -70,7 +70,7 @@ class StepTimes:
         if len(rows) <= _LEAST_BY_OPTIMIZER or events.thread[rows[0]] != self.thread:
             return
         rows = rows[events.name_id[rows] == events.name_id[rows[0]]]
-        inside = events.end[rows[-1]] - events.end[rows[0]] if len(rows) else 0
+        inside = events.end[rows[-1]] - events.end[rows[0]]
         if len(rows) > _LEAST_BY_OPTIMIZER and inside >= _MOST_OUTSIDE * self.duration[0]:
             self.marks = rows[1:]
             self.start, self.end = events.end[rows[:-1]], events.end[rows[1:]]
