@@ -11,17 +11,13 @@
 #include "fastprof/platform/clock.hpp"
 #include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
+#include "fastprof/sampling/stack_requests.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
 
 constexpr int64_t kListedForNs = 10000000;  // new threads without Python are found so often
-constexpr uint64_t kTicksUntilAskedAgain = 256;
-constexpr uint32_t kMissesOfBlocking = 4;
-constexpr int64_t kCpuOfBlockingNs = 2000000;
-constexpr int64_t kShortestWaitNs = 500000;
-constexpr int64_t kLongestWaitNs = 5000000;
 
 }  // namespace
 
@@ -31,7 +27,7 @@ void StackSampler::list_native_threads(int64_t now_ns) {
     platform::list_threads(&tids_);
     for (const uint32_t tid : tids_) {
       const auto [own, added] = is_own_.emplace(tid, false);
-      if (added) own->second = platform::thread_name_of(tid).compare(0, 9, "fastprof-") == 0;
+      if (added) own->second = is_own_thread_name(platform::thread_name_of(tid));
     }
   }
   native_tids_.clear();
@@ -73,7 +69,7 @@ void StackSampler::sample_wanted(int64_t now_ns, uint64_t number) {
   for (const Wanted& wanted : wanted_) {
     Known& known = *wanted.known;
     if (!wanted.has_clock || !read_off_cpu(wanted)) {
-      if (wanted.has_clock && known.blocks_until <= number) {
+      if (wanted.has_clock && !known.blocked.hold_at(number)) {
         wanted_[running++] = wanted;
         continue;
       }
@@ -107,8 +103,7 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
     is_asked |= uint64_t{1} << i;
     ++asked;
   }
-  const int64_t deadline_ns =
-      platform::monotonic_ns() + std::clamp(period_ns_, kShortestWaitNs, kLongestWaitNs);
+  const int64_t deadline_ns = platform::monotonic_ns() + longest_answer_ns(period_ns_);
   while (asked != 0) {
     const int slot = stops.next(deadline_ns, true);
     if (slot < 0) break;
@@ -126,18 +121,11 @@ void StackSampler::sample_stopped(size_t first, size_t count, int64_t now_ns, ui
     Known& known = *wanted.known;
     if (answers[i] == Answer::none) {
       const bool is_withdrawn = (is_asked >> i & 1) != 0 && stops.cancel(i);
-      // A handler, ours among them, blocks it as well; but briefly, if one counts CPU time.
-      known.blocked =
-          is_withdrawn && platform::blocks_stops(wanted.thread.tid) ? known.blocked + 1 : 0;
-      if (known.blocked == 1) known.blocked_cpu_ns = known.cpu_ns;
-      if (known.blocked >= kMissesOfBlocking &&
-          known.cpu_ns - known.blocked_cpu_ns >= kCpuOfBlockingNs) {
-        known.blocked = 0;
-        known.blocks_until = number + kTicksUntilAskedAgain;
-      }
+      known.blocked.missed(is_withdrawn && platform::blocks_stops(wanted.thread.tid), known.cpu_ns,
+                           number);
       if (!read_off_cpu(wanted)) read_without_native(wanted);  // it was preempted
     } else {
-      known.blocked = 0;
+      known.blocked.answered();
       known.is_current = answers[i] == Answer::complete;
       if (known.is_current) {
         native_->walk(stops.stack(i), &known.extent);

@@ -3,23 +3,12 @@
 
 #include <algorithm>
 
-#include "fastprof/platform/checked_copy.hpp"
-
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
 void NativeStacks::walk(const platform::CopiedStack& stack, platform::StackExtent* extent) {
   walked_ = walker_.walk(stack, frames_.data(), kMaxFrames);
   extent->update(walked_.high, walked_.cut, platform::ThreadStops::kSlotBytes);
-}
-
-bool NativeStacks::copy_waiting(int pid, uint32_t tid, const platform::StackExtent& extent,
-                                platform::CopiedStack* stack) {
-  if (!platform::read_waiting_stack(tid, &stack->at)) return false;
-  stack->bytes = buffer_.data();
-  stack->size_bytes = platform::copy_stack(
-      pid, stack->at.sp, extent.above(stack->at.sp, buffer_.size()), buffer_.data());
-  return true;
 }
 
 // Removes the frames that start the program or thread: those of the interpreter and the C library

@@ -9,6 +9,7 @@
 
 #include "fastprof/payload/native_stack/join_stacks.hpp"
 #include "fastprof/platform/thread_stops.hpp"
+#include "fastprof/sampling/stack_requests.hpp"
 #include "fastprof/sampling/stack_walker.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -36,8 +37,7 @@ class NativeStacks {
  public:
   using Classify = NativeFrame (*)(uint64_t return_address) noexcept;
 
-  explicit NativeStacks(Classify classify)
-      : classify_(classify), frames_(kMaxFrames), buffer_(platform::ThreadStops::kSlotBytes) {}
+  explicit NativeStacks(Classify classify) : classify_(classify), frames_(kMaxFrames) {}
 
   platform::ThreadStops stops;
 
@@ -48,7 +48,9 @@ class NativeStacks {
 
   // Copies the stack of a thread that is off the CPU; false if it runs.
   bool copy_waiting(int pid, uint32_t tid, const platform::StackExtent& extent,
-                    platform::CopiedStack* stack);
+                    platform::CopiedStack* stack) {
+    return copy_waiting_stack(pid, tid, extent, &buffer_, stack);
+  }
 
   // Calls emit(code, line) for the frames of the joined stack, outermost first. python: that of the
   // thread whose stack was walked last.

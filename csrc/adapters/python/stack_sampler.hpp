@@ -109,9 +109,7 @@ class StackSampler {
     bool truncated;
     ThreadWait wait;
     platform::StackExtent extent;
-    uint32_t blocked;        // requests in a row while which it blocked the signal of ThreadStops
-    int64_t blocked_cpu_ns;  // its CPU time at the first of them
-    uint64_t blocks_until;   // tick before which the thread blocks the signal of ThreadStops
+    BlockedRequests blocked;
   };
   // A thread whose stack is read after those of the others.
   struct Wanted {

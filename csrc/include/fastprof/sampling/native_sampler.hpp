@@ -26,6 +26,7 @@
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/sampling/fork_hold.hpp"
 #include "fastprof/sampling/native_samples.hpp"
+#include "fastprof/sampling/stack_requests.hpp"
 #include "fastprof/sampling/stack_walker.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -102,10 +103,8 @@ class NativeSampler {
     uint64_t sample = 0;  // index of the last one, plus 1
     int32_t node = -1;
     bool is_current = false;
-    bool is_own = false;         // a thread of fastprof
-    uint32_t blocked = 0;        // requests in a row while which it blocked the signal
-    int64_t blocked_cpu_ns = 0;  // its CPU time at the first of them
-    uint64_t blocks_until = 0;
+    bool is_own = false;  // a thread of fastprof
+    BlockedRequests blocked;
     uint64_t seen = 0;  // tick at which it was listed
     platform::StackExtent extent;
   };
@@ -121,9 +120,6 @@ class NativeSampler {
                                  7);
     }
   };
-  static constexpr uint32_t kMissesOfBlocking = 4;
-  static constexpr int64_t kCpuOfBlockingNs = 2000000;
-  static constexpr uint64_t kTicksUntilAskedAgain = 256;
 
   static void* run(void* self) {
     platform::name_this_thread("fastprof-sample");
@@ -220,7 +216,7 @@ class NativeSampler {
       const Wanted wanted{tid, &known, on_cpu};
       if ((used_ns == 0 && known.is_current) || read_off_cpu(wanted)) {
         add(known, on_cpu, now_ns, number);
-      } else if (known.blocks_until > number) {
+      } else if (known.blocked.hold_at(number)) {
         known.is_current = false;
         ++found_.counts.missed;
       } else {
@@ -240,7 +236,7 @@ class NativeSampler {
   void begin_thread(uint32_t tid, Known* known) {
     *known = Known();
     std::string name = platform::thread_name_of(tid);
-    known->is_own = name.compare(0, 9, "fastprof-") == 0;
+    known->is_own = is_own_thread_name(name);
     if (known->is_own) return;
     known->thread = static_cast<uint32_t>(found_.threads.size());
     found_.threads.push_back({tid, name.empty() ? "thread " + std::to_string(tid) : name});
@@ -251,13 +247,9 @@ class NativeSampler {
     int64_t after_ns = 0;
     platform::CopiedStack stack{};
     if (!platform::read_thread_cpu_ns(wanted.tid, &before_ns) ||
-        !platform::read_waiting_stack(wanted.tid, &stack.at))
+        !copy_waiting_stack(pid_, wanted.tid, wanted.known->extent, &buffer_, &stack) ||
+        !platform::read_thread_cpu_ns(wanted.tid, &after_ns) || before_ns != after_ns)
       return false;
-    buffer_.resize(platform::ThreadStops::kSlotBytes);
-    stack.bytes = buffer_.data();
-    stack.size_bytes = platform::copy_stack(
-        pid_, stack.at.sp, wanted.known->extent.above(stack.at.sp, buffer_.size()), buffer_.data());
-    if (!platform::read_thread_cpu_ns(wanted.tid, &after_ns) || before_ns != after_ns) return false;
     walk(stack, wanted.known);
     return true;
   }
@@ -272,8 +264,7 @@ class NativeSampler {
       wanted.known->is_current = false;
       if (stops_.ask(i, wanted.tid, wanted.known->extent, false)) asked |= uint64_t{1} << i;
     }
-    const int64_t deadline_ns =
-        platform::monotonic_ns() + std::clamp(period_ns, int64_t{500000}, int64_t{5000000});
+    const int64_t deadline_ns = platform::monotonic_ns() + longest_answer_ns(period_ns);
     for (uint64_t left = asked; left != 0;) {
       const int slot = stops_.next(deadline_ns, false);
       if (slot < 0) break;
@@ -283,7 +274,7 @@ class NativeSampler {
       left &= ~(uint64_t{1} << at);
       const Wanted& wanted = wanted_[first + at];
       walk(stops_.stack(at), wanted.known);
-      wanted.known->blocked = 0;
+      wanted.known->blocked.answered();
       add(*wanted.known, wanted.on_cpu, now_ns, number);
     }
     for (size_t i = 0; i < count; ++i) {
@@ -295,15 +286,8 @@ class NativeSampler {
         continue;
       }
       ++found_.counts.missed;
-      // A handler, ours among them, blocks it as well; but briefly, if one counts CPU time.
-      Known& known = *wanted.known;
-      known.blocked = is_withdrawn && platform::blocks_stops(wanted.tid) ? known.blocked + 1 : 0;
-      if (known.blocked == 1) known.blocked_cpu_ns = known.cpu_ns;
-      if (known.blocked >= kMissesOfBlocking &&
-          known.cpu_ns - known.blocked_cpu_ns >= kCpuOfBlockingNs) {
-        known.blocked = 0;
-        known.blocks_until = number + kTicksUntilAskedAgain;
-      }
+      wanted.known->blocked.missed(is_withdrawn && platform::blocks_stops(wanted.tid),
+                                   wanted.known->cpu_ns, number);
     }
     stops_.end_turn();
   }

@@ -28,8 +28,7 @@ struct WalkedStack {
 // to the thread's start.
 class StackWalker {
  public:
-  // Takes the loader's lock; call while no thread is stopped, and
-  // with a ForkHold.
+  // Takes the loader's lock; call while no thread is stopped, and with a ForkHold.
   void refresh() { code_.refresh(); }
 
   WalkedStack walk(const platform::CopiedStack& stack, uint64_t* frames,
