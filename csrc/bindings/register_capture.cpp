@@ -146,10 +146,17 @@ std::string bytes_of(const py::str& text) {
   return std::string(bytes);
 }
 
+std::vector<std::pair<std::string, std::string>> members_of(
+    const std::vector<std::pair<py::str, std::string>>& metadata) {
+  std::vector<std::pair<std::string, std::string>> members;
+  for (const auto& [name, json] : metadata) members.emplace_back(bytes_of(name), json);
+  return members;
+}
+
 ChromeTraceOptions chrome_options(const std::vector<std::pair<py::str, std::string>>& metadata,
                                   const py::str& trace_name) {
   ChromeTraceOptions options;
-  for (const auto& [name, json] : metadata) options.metadata.emplace_back(bytes_of(name), json);
+  options.metadata = members_of(metadata);
   options.trace_name = bytes_of(trace_name);
   return options;
 }
@@ -266,14 +273,17 @@ void register_capture(py::module_& module) {
       .def(
           "write_perfetto_trace",
           [](const CaptureObject& self, const py::bytes& path,
+             const std::vector<std::pair<py::str, std::string>>& metadata,
              const std::optional<ProgressCall>& progress) {
             const std::string file = path;
             PerfettoTraceOptions options;
+            options.metadata = members_of(metadata);
             PythonProgress reported(progress, options.progress);
             return reported.run([&] { return write_perfetto_trace(*self.capture, file, options); });
           },
-          py::arg("path"), py::arg("progress") = py::none(),
+          py::arg("path"), py::arg("metadata"), py::arg("progress") = py::none(),
           "Write a trace in Perfetto's protobuf format; return the number of bytes. path, "
+          "metadata, "
           "progress: as in write_chrome_trace.");
 }
 

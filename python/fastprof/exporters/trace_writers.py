@@ -40,7 +40,7 @@ def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
     including their ids ("External id", "Record function id", "Ev Idx"); rows of a table that has
     operators but no ids are numbered. Raises errors.IoError if the file cannot be written.
     """
-    members = {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
+    members = _members(table)
     event_ids = False if table.has("external_id") else None
     write_chrome_capture(capture_of_table(table), path, members, event_ids=event_ids)
 
@@ -50,7 +50,7 @@ def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> Non
 
     Raises errors.IoError if the file cannot be written.
     """
-    write_perfetto_capture(capture_of_table(table), path)
+    write_perfetto_capture(capture_of_table(table), path, _members(table))
 
 
 def write_chrome_capture(
@@ -76,11 +76,19 @@ def write_chrome_capture(
     )
 
 
-def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
-    """Write a capture in Perfetto's format, gzip if `path` ends in .gz. Raises errors.IoError."""
+def write_perfetto_capture(
+    capture: _core.Capture, path: str | os.PathLike[str], members: Mapping[str, str]
+) -> None:
+    """Write a capture in Perfetto's format, compressed with gzip if `path` ends in .gz.
+
+    members: name -> JSON text, for the metadata of the trace. Raises errors.IoError if the file cannot be written.
+    """
+    member_texts = list(members.items())
     _write(
         os.fsdecode(path),
-        lambda file, progress: capture.write_perfetto_trace(os.fsencode(file), progress),
+        lambda file, progress: capture.write_perfetto_trace(
+            os.fsencode(file), member_texts, progress
+        ),
     )
 
 
@@ -115,6 +123,10 @@ def _without_total(
 
 # Top-level members that the writer generates itself or that load() added.
 _OWN_MEMBERS = WRITER_MEMBERS | {"format", "skipped_events", "skipped_packets"}
+
+
+def _members(table: EventTable) -> dict[str, str]:
+    return {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
 
 
 def _json(value: Any) -> str:

@@ -42,12 +42,13 @@ _SESSION = "fastprof session"
 
 
 class TrackEvents:
-    """Decoder of track events. `facts`: the session data that fastprof's writer adds to a trace."""
+    """Decoder of track events. `facts`, `metadata`: what fastprof's writer adds to a trace."""
 
     def __init__(self, target: EventRows, clocks: Clocks) -> None:
         self.target = target
         self.clocks = clocks
         self.facts: dict[str, int] = {}
+        self.metadata: dict[str, Any] = {}
         self.rows = 0  # of all sessions in the trace
         self.closing_packets = 0  # that these announce
 
@@ -167,6 +168,10 @@ class TrackEvents:
     def _instant(self, event: TrackEvent) -> None:
         if event.name == _SESSION and type(event.args.get("session_start_ns")) is int:
             self.facts = {key: value for key, value in event.args.items() if type(value) is int}
+            if isinstance(described := event.args.get("session_metadata"), dict):
+                self.metadata = (
+                    described | self.metadata
+                )  # the first trace's, if several were joined
             self.target.is_own = True
             self.rows += self.facts.get("rows", 0)
             self.closing_packets += self.facts.get("closing_packets", 0)

@@ -106,7 +106,7 @@ def _table(reader: PacketReader) -> EventTable:
     target.flows.finish()
     track_map = target.tracks.name_rows(join_lanes=target.is_own)
     pid, process_name = target.tracks.process()
-    metadata: dict[str, Any] = {"format": "perfetto"}
+    metadata: dict[str, Any] = {**reader.events.metadata, "format": "perfetto"}
     if reader.damage:
         metadata["damage"] = reader.damage
     if reader.clocks.refused:

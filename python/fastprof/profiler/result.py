@@ -148,11 +148,13 @@ class Result:
 
         write_chrome_capture(self.capture_to_write, path, members, call_stacks=self.options.verbose)
 
-    def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write Perfetto's protobuf format, gzipped if the path ends in .gz."""
+    def write_perfetto_trace(
+        self, path: str | os.PathLike[str], members: Mapping[str, str]
+    ) -> None:
+        """Write Perfetto's protobuf format, gzipped if the path ends in .gz. members: as of Chrome's."""
         from fastprof.exporters.trace_writers import write_perfetto_capture
 
-        write_perfetto_capture(self.capture_to_write, path)
+        write_perfetto_capture(self.capture_to_write, path, members)
 
 
 def _result_of(

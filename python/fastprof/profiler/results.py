@@ -249,14 +249,18 @@ class ProfileResults(MemoryResults):
         no effect (a parameter of PyTorch's).
         """
         result = self._finished_results()[-1]
-        metadata = {**result.metadata, **self._metadata}
-        members = trace_members(self._options, metadata, self.trace_id, result.distributed)
-        members.update(result.device_members)
-        result.write_chrome_trace(path, members)
+        result.write_chrome_trace(path, self._trace_members(result))
 
     def export_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the last recording in Perfetto's format (usual suffix .pftrace), gzip for .gz."""
-        self._finished_results()[-1].write_perfetto_trace(path)
+        result = self._finished_results()[-1]
+        result.write_perfetto_trace(path, self._trace_members(result))
+
+    def _trace_members(self, result: Result) -> dict[str, str]:
+        metadata = {**result.metadata, **self._metadata}
+        members = trace_members(self._options, metadata, self.trace_id, result.distributed)
+        members.update(result.device_members)
+        return members
 
     def export_html(
         self,

@@ -41,7 +41,7 @@ def test_threads_count_for_the_profile_that_had_them(
     assert "fastprof-sample" not in other.event_table.metadata["own_use"]["threads_cpu_ns"]
     text = own_use_text(metadata)
     assert text.startswith("start ") and ", stop " in text and ", fastprof-sample " in text
-    for name in ("a.json", "a.fastprof"):
+    for name in ("a.json", "a.fastprof", "a.pftrace"):
         sampled.export(tmp_path / name)
         assert main(["report", str(tmp_path / name)]) == 0
         assert f"CPU time of fastprof itself: {text}" in capsys.readouterr().out

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/drop_cause_name.hpp"
+#include "fastprof/base/json_check.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/export/perfetto_args.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
@@ -33,9 +35,11 @@ class PerfettoDescriptors {
   // The packet sequence of a lane; sequence 1 has what belongs to no lane.
   static constexpr uint64_t sequence_of_lane(uint32_t lane) noexcept { return uint64_t{2} + lane; }
 
+  using Metadata = std::vector<std::pair<std::string, std::string>>;  // name and JSON text
+
   // Writes the trace clock, the processes, the counter tracks and an event with the session's
-  // metadata.
-  void write_processes() {
+  // facts.
+  void write_processes(const Metadata& metadata) {
     using namespace perfetto;
     packets_.write(
         ProtoMessage()
@@ -73,7 +77,7 @@ class PerfettoDescriptors {
                            .message(track_descriptor::counter, ProtoMessage()),
                        kProcessSequence);
     }
-    write_session();
+    write_session(metadata);
   }
 
   // Writes the packet that ends a trace, so that readers recognise one that was cut between two
@@ -168,8 +172,7 @@ class PerfettoDescriptors {
         .number(trace_packet::trusted_packet_sequence_id, kProcessSequence);
   }
 
-  // Writes an event with the session's metadata.
-  void write_session() {
+  void write_session(const Metadata& metadata) {
     using namespace perfetto;
     ProtoMessage event;
     event.number(track_event::type, track_event::instant)
@@ -193,6 +196,18 @@ class PerfettoDescriptors {
       if (count != 0)
         note(std::string("dropped_") + drop_cause_name(cause), static_cast<int64_t>(count));
     });
+    if (!metadata.empty()) {
+      ProtoMessage annotation;
+      annotation.text(debug_annotation::name, "session_metadata");
+      for (const auto& [name, value] : metadata)
+        annotation.message(debug_annotation::dict_entries,
+                           ProtoMessage()
+                               .text(debug_annotation::name, name)
+                               .text(is_json_value(value) ? debug_annotation::legacy_json_value
+                                                          : debug_annotation::string_value,
+                                     value));
+      event.message(track_event::debug_annotations, annotation);
+    }
     packets_.write(process_packet(capture_.t0_ns).message(trace_packet::track_event, event));
   }
 

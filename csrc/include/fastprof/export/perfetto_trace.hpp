@@ -32,6 +32,9 @@ FASTPROF_NAMESPACE_BEGIN
 
 // Options of write_perfetto_trace.
 struct PerfettoTraceOptions {
+  // Further facts about the session: name and JSON text, written as an annotation
+  // "session_metadata" of the event "fastprof session". Invalid JSON is written as a string.
+  std::vector<std::pair<std::string, std::string>> metadata;
   FrameName frame_name;    // names frames of native stacks; see capture_frame_name
   TraceProgress progress;  // called while a file is written
 };
@@ -49,6 +52,7 @@ class PerfettoTraceWriter {
         sites_(capture, ids_),
         packets_(out),
         descriptors_(capture, layout_, ids_, sites_, packets_),
+        options_(options),
         end_event_(ProtoMessage()
                        .message(perfetto::trace_packet::track_event,
                                 ProtoMessage().number(perfetto::track_event::type,
@@ -56,7 +60,7 @@ class PerfettoTraceWriter {
                        .encoded()) {}
 
   void write() {
-    descriptors_.write_processes();
+    descriptors_.write_processes(options_.metadata);
     // Counting sort of the rows by lane, keeping their order.
     const std::vector<TraceLane>& lanes = layout_.lanes();
     std::vector<size_t> next(lanes.size() + 1, 0);
@@ -205,6 +209,7 @@ class PerfettoTraceWriter {
   const PerfettoSites sites_;
   PerfettoPackets packets_;
   PerfettoDescriptors descriptors_;
+  const PerfettoTraceOptions& options_;
   const ByteBlock end_event_;
   std::vector<OpenSlice> open_;
   ProtoMessage event_;
