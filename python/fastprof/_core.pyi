@@ -133,7 +133,10 @@ class Capture:
         call_stacks: bool = False,
     ) -> int: ...
     def write_perfetto_trace(
-        self, path: bytes, progress: Callable[[int], Any] | None = None
+        self,
+        path: bytes,
+        metadata: Sequence[tuple[str, str]],
+        progress: Callable[[int], Any] | None = None,
     ) -> int: ...
     @property
     def clock_error_ns(self) -> int: ...

@@ -46,10 +46,6 @@ def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
 
     trace = json.loads(plain.read_text(), parse_constant=refuse)
     assert trace["preset"] == [1, 2] and trace["later"] == {"x": None}
-    p.export_perfetto_trace(tmp_path / "t.pftrace")
-    perfetto = fastprof.load(tmp_path / "t.pftrace").metadata
-    for member in ("preset", "later", "text", "trace_id", "own_use"):
-        assert perfetto[member] == trace[member]
     assert trace["text"].startswith('a"b\\c\n') and trace["trace_id"] == "my id"
     assert trace["with_stack"] == 1 and "record_shapes" not in trace
     [event] = [e for e in trace["traceEvents"] if e.get("cat") == "user_annotation"]
@@ -59,6 +55,10 @@ def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
         again = json.load(file)
     assert again["traceEvents"] == trace["traceEvents"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", "t.json.gz"]
+    p.export_perfetto_trace(tmp_path / "t.pftrace")
+    perfetto = fastprof.load(tmp_path / "t.pftrace").metadata
+    for member in ("preset", "later", "text", "trace_id", "own_use"):
+        assert perfetto[member] == trace[member]
 
 
 def test_tensorboard_handler(tmp_path: Path) -> None:
