@@ -204,15 +204,21 @@ def is_running() -> bool:
     return _running is not None
 
 
-def dump(path: str | os.PathLike[str] | None = None, *, reason: str = "call") -> str:
+def dump(
+    path: str | os.PathLike[str] | None = None, *, reason: str = "call", native: bool = False
+) -> str:
     """Write what the recorder has now, and return the file's path. Any thread.
 
     path: a new file: a copy of the records, in milliseconds; with the suffix of a trace (.json, .pftrace, .fastprof,
     .html, ...) a trace, made in this process. None: a new file in the folder of dumps. Bounds do not apply.
+    native: the stacks of threads have C and C++ functions, too, and threads without Python are among them, as in dumps
+    of a hang. It takes 30 ms and the time to find the functions' names, and sends SIGURG to running threads.
 
     Raises errors.StateError without a recorder, errors.IoError if the file cannot be written.
     """
-    return _recorder().dump(None if path is None else os.path.abspath(os.fsdecode(path)), reason)
+    return _recorder().dump(
+        None if path is None else os.path.abspath(os.fsdecode(path)), reason, native=native
+    )
 
 
 def step() -> None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.flight_recorder.sample_file import copied_samples, read_samples
+from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.profiler.recovery import program_name, recover
 from fastprof.profiler.stack_sampling import is_start
 
@@ -25,13 +24,11 @@ __all__ = [
     "Dumps",
     "command_of_records",
     "dump_facts",
-    "python_stacks",
     "read_dump",
     "write_dump",
 ]
 
 SUFFIX = ".flight"
-_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Members of a dump's metadata.
 _REASON, _DETAIL, _WHEN, _SECONDS, _STACKS, _SAMPLES = (
     "reason",
@@ -179,23 +176,7 @@ def dump_facts(table: EventTable) -> list[str]:
     lines = [f"dumped: {facts[_REASON]}" + (f": {facts[_DETAIL]}" if _DETAIL in facts else "")]
     try:
         stacks = json.loads(facts.get(_STACKS, "{}"))
-        lines += [f"  {thread}: {frames[0]}" for thread, frames in stacks.items() if frames]
+        lines += [f"  {thread}: {innermost_text(each)}" for thread, each in stacks.items() if each]
     except (ValueError, AttributeError, TypeError, LookupError):
         lines.append("  the stacks of its threads are damaged")
     return lines
-
-
-def python_stacks() -> str:
-    """Return the Python stacks of all threads as JSON: {"name (id)": [frame, ...]}, innermost first. Needs the GIL."""
-    threading: Any = sys.modules.get("threading")
-    names = {} if threading is None else {t.ident: t.name for t in list(threading._active.values())}
-    stacks = {}
-    for ident, frame in sys._current_frames().items():
-        frames = [
-            f"{at.f_code.co_name} ({at.f_code.co_filename}:{line})"
-            for at, line in traceback.walk_stack(frame)
-            if not at.f_code.co_filename.startswith(_OWN_FOLDER)
-        ]
-        if frames:  # not a thread of fastprof
-            stacks[f"{names.get(ident, 'thread')} ({ident})"] = frames[:60]
-    return json.dumps(stacks)

@@ -16,10 +16,11 @@ from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
 from fastprof.flight_recorder.aggregation import Aggregation
-from fastprof.flight_recorder.dumps import Dumps, python_stacks, read_dump, write_dump
+from fastprof.flight_recorder.dumps import Dumps, read_dump, write_dump
 from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.flight_recorder.step_work import StepWork
+from fastprof.flight_recorder.thread_stacks import thread_stacks
 from fastprof.profiler import profile, recording
 from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
@@ -175,23 +176,22 @@ class FlightRecorder:
 
     # ---- dumps ---------------------------------------------------------------------------------
 
-    def dump(self, path: str | None, reason: str, detail: str = "") -> str:
+    def dump(self, path: str | None, reason: str, *, native: bool = False) -> str:
         """Write a dump to `path`, whatever the bounds are; None: to the folder of dumps. Return its path.
 
         With the suffix .flight (or none of a trace's) it is a copy of the records, of at most max_bytes, which costs
         the program milliseconds; with the suffix of a trace, the trace is made in this process.
         """
+        stacks = thread_stacks(native=native)  # before the lock, which the program's steps need
         with self._lock:
             if path is None:
-                return self._write(reason, detail)
+                return self._write(reason, "", stacks)
             if not _is_trace(path):
-                write_dump(
-                    self.records, path, reason, detail, self.options.seconds, python_stacks()
-                )
+                write_dump(self.records, path, reason, "", self.options.seconds, stacks)
                 return path
             copy = f"{self.records}.{os.urandom(4).hex()}.part"
             try:
-                write_dump(self.records, copy, reason, detail, self.options.seconds)
+                write_dump(self.records, copy, reason, "", self.options.seconds)
                 read_dump(copy).export(path)
             finally:
                 with contextlib.suppress(OSError):
@@ -200,11 +200,12 @@ class FlightRecorder:
 
     def dump_now(self, reason: str, detail: str) -> str | None:
         """Write a dump within the bounds of rate and size; return its path, or None. Prints one line to stderr."""
+        stacks = thread_stacks(native=True) if reason == "hang" else ""
         with self._lock:
             if not self.dumps.allow(reason):
                 return None
             try:
-                path = self._write(reason, detail)
+                path = self._write(reason, detail, stacks or thread_stacks())
             except (OSError, errors.Error) as error:
                 self.dumps.suppressed[reason] = self.dumps.suppressed.get(reason, 0) + 1
                 _say(f"fastprof: {reason}: no dump was written: {error}")
@@ -212,8 +213,8 @@ class FlightRecorder:
         _say(f"fastprof: {reason}: {detail}: fastprof report {path}")
         return path
 
-    def _write(self, reason: str, detail: str) -> str:
-        return self.dumps.write(self.records, reason, detail, self.options.seconds, python_stacks())
+    def _write(self, reason: str, detail: str, stacks: str) -> str:
+        return self.dumps.write(self.records, reason, detail, self.options.seconds, stacks)
 
     def trigger(self, reason: str, detail: str, at_once: bool = False) -> None:
         """Ask for a dump: now, or `dump_delay_s` later, when the watch finds it due."""

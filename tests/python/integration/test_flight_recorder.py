@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -254,6 +255,8 @@ for number in range(40):
 def fail():
     raise KeyError("in a thread")
 thread = threading.Thread(target=fail); thread.start(); thread.join()
+gate = threading.Lock(); gate.acquire()
+threading.Thread(target=gate.acquire, name="stuck", daemon=True).start()
 now_s += 2.0
 while "hang" not in flight_recorder.status()["dumps"]:
     time.sleep(0.01)
@@ -270,6 +273,9 @@ raise ValueError("at the end")
     text = command("report", dumps["slow-step.flight"])
     assert "slow step: step 30 took 1.000 s" in text and ": <module> (<string>:10)" in text
     assert "KeyError: 'in a thread'" in command("report", dumps["exception.flight"])
+    assert re.search(
+        r"\n  stuck \(\d+\): \w+ \[\S+\] in Thread.run", command("report", dumps["hang.flight"])
+    )
     assert "ProfilerStep#30 took" in command("explain", dumps["slow-step.flight"])
     assert records(folder) == []
 
