@@ -136,7 +136,8 @@ def _check_screen() -> None:
 def _started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run a script with a flight recorder until the end of the block; print its output then."""
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "fastprof", "run", "--flight-recorder", *words]
+        command = [sys.executable, "-m", "fastprof", "run", "--flight-recorder", "--sample=100"]
+        command += words
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
             _wait_for_recorder(process)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from fastprof.base.formatting import format_memory, format_time
@@ -22,7 +23,14 @@ def live_lines(
     """Return at most `height` lines of at most `width` characters. threads: a row a thread instead of a row a name."""
     lines = _head(view, program, width)
     rows = max(height - len(lines), 3)
-    lines += _thread_rows(view, rows) if threads else _name_rows(view, rows)
+    if threads:
+        lines += _thread_rows(view, rows)
+    else:
+        names = _name_rows(view, rows if not view.functions else rows // 2)
+        recorded = any(not each["name"].startswith("ProfilerStep#") for each in view.names)
+        if recorded or not view.functions:
+            lines += names
+        lines += _function_rows(view, height - len(lines))
     return [cut_to_width(visible_text(line), width) for line in lines[:height]]
 
 
@@ -75,6 +83,16 @@ def _name_rows(view: LiveView, rows: int) -> list[str]:
         lines.append(
             f"{100 * each['share']:>6.1f}% {own:>10} {total:>10} {each['count']:>9}  {each['name']}"
         )
+    return lines
+
+
+def _function_rows(view: LiveView, rows: int) -> list[str]:
+    if not view.functions or rows < 2:
+        return []
+    lines = [f"{'ON CPU':>7} {'WAITS':>10}  FUNCTION (sampled, itself)"]
+    for each in view.functions[: rows - 1]:
+        shares = f"{100 * each['running_share']:>6.1f}% {100 * each['waiting_share']:>9.1f}%"
+        lines.append(f"{shares}  {each['name']} ({os.path.basename(each['file'])})")
     return lines
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.flight_recorder.dumps import read_dump, write_dump
+from fastprof.flight_recorder.recent_samples import SampleFollower
 from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.flight_recorder.triggers import rss_bytes
 from fastprof.model.columns import EventKind
@@ -37,7 +38,8 @@ class LiveView:
 
     names: [{name, self_s, total_s, share, count}], by self time. threads: [{name, busy_s, share, events}], by busy
     time. steps: finished ones of the last seconds, oldest first, {number, duration_s, end_unix_s}; step_count counts
-    those of this reader. events: begun in the last seconds; left_out: chunks of records that changed while read.
+    those of this reader. functions: with samples (sample_hz), see SampleFollower.functions(). events: begun in the
+    last seconds; left_out: chunks of records that changed while read.
     recorder_share: an estimate of what recording takes of one CPU, from the events and the cost of one.
     """
 
@@ -60,6 +62,7 @@ class LiveView:
     names: list[dict[str, Any]] = field(default_factory=list)
     threads: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    functions: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the view as values that JSON can represent."""
@@ -85,6 +88,7 @@ class LiveReader:
         self.records = process.records[-1]
         self.seconds = seconds
         self._steps = StepTimes()
+        self._samples = SampleFollower(self.records)
         self._last_step_ns = 0
         self._cpu_s, self._cpu_at_s = _cpu_seconds(process.pid), time.monotonic()
 
@@ -111,6 +115,7 @@ class LiveReader:
         self._fill_names(view, table, tree, durations, own, is_step)
         self._fill_threads(view, table, tree, durations, is_step)
         self._fill_steps(view, table, is_step)
+        view.functions = self._samples.functions(view.seconds, _MOST_NAMES)
         return view
 
     def dump(self, path: str) -> None:

@@ -18,19 +18,30 @@ import numpy as np
 from fastprof.base import errors
 from fastprof.model.sampled_stacks import SampledStacks
 
-__all__ = ["SAMPLE_FILE_BYTES", "copied_samples", "read_samples", "samples_path"]
+__all__ = [
+    "HEADER",
+    "MAGIC",
+    "PAGE_BYTES",
+    "RUN",
+    "SAMPLE_FILE_BYTES",
+    "SampleSegment",
+    "copied_samples",
+    "read_samples",
+    "samples_path",
+]
 
 SAMPLE_FILE_BYTES = 4 << 20
-_MAGIC = 0x31504D4153465046
-_HEADER = struct.Struct("<QQd4Q")
-_PAGE_BYTES = 4096
+MAGIC = 0x31504D4153465046
+HEADER = struct.Struct("<QQd4Q")
+PAGE_BYTES = 4096
 _HEAD = struct.Struct("<II")
+RUN = struct.Struct("<qqIiII")
 _CODE, _NODE, _THREAD, _RUN = 1, 2, 3, 4
 _PAYLOADS = {
     _CODE: struct.Struct("<iHH"),
     _NODE: struct.Struct("<iIiI"),
     _THREAD: struct.Struct("<II"),
-    _RUN: struct.Struct("<qqIiII"),
+    _RUN: RUN,
 }
 _MAX_TEXT_BYTES = 1_400_000  # the metadata of a dump have 2 MB
 _RETRIES = 5
@@ -50,16 +61,16 @@ def copied_samples(records: str) -> str:
     with contextlib.suppress(OSError, struct.error), open(samples_path(records), "rb") as file:
         for _ in range(_RETRIES):
             file.seek(0)
-            header = _HEADER.unpack(file.read(_HEADER.size))
+            header = HEADER.unpack(file.read(HEADER.size))
             magic, segment_bytes, hz, *segments = header
-            if magic != _MAGIC:
+            if magic != MAGIC:
                 return ""
             parts = []
             for i in range(2):
-                file.seek(_PAGE_BYTES + i * segment_bytes)
+                file.seek(PAGE_BYTES + i * segment_bytes)
                 parts.append(file.read(min(segments[2 * i + 1], segment_bytes)))
             file.seek(0)
-            after = _HEADER.unpack(file.read(_HEADER.size))
+            after = HEADER.unpack(file.read(HEADER.size))
             if after[3::2] == header[3::2]:
                 break
             parts = []  # a segment was begun again
@@ -68,7 +79,7 @@ def copied_samples(records: str) -> str:
     newest = 0 if segments[0] > segments[2] else 1
     while True:
         used = [len(part) for part in parts]
-        head = _HEADER.pack(_MAGIC, segment_bytes, hz, segments[0], used[0], segments[2], used[1])
+        head = HEADER.pack(MAGIC, segment_bytes, hz, segments[0], used[0], segments[2], used[1])
         text = base64.b64encode(zlib.compress(head + b"".join(parts), 6)).decode()
         if len(text) <= _MAX_TEXT_BYTES:
             return text
@@ -81,57 +92,54 @@ def read_samples(text: str) -> SampledStacks:
     """Return the samples of a dump. Raises errors.FormatError if they are damaged."""
     try:
         raw = zlib.decompress(base64.b64decode(text))
-        magic, _, hz, first, first_bytes, second, second_bytes = _HEADER.unpack_from(raw)
-        if magic != _MAGIC or _HEADER.size + first_bytes + second_bytes != len(raw) or not hz > 0:
+        magic, _, hz, first, first_bytes, second, second_bytes = HEADER.unpack_from(raw)
+        if magic != MAGIC or HEADER.size + first_bytes + second_bytes != len(raw) or not hz > 0:
             raise errors.FormatError("the samples of this dump are damaged: invalid header")
-        middle = _HEADER.size + first_bytes
-        parts = [(first, raw[_HEADER.size : middle]), (second, raw[middle:])]
-        reader = _Reader()
+        middle = HEADER.size + first_bytes
+        parts = [(first, raw[HEADER.size : middle]), (second, raw[middle:])]
+        segments = []
         for _, part in sorted(parts):
-            reader.add(part)
-        return reader.stacks(hz)
+            segments.append(SampleSegment())
+            segments[-1].feed(part)
+        return _joined(segments, hz)
     except (ValueError, zlib.error, struct.error, IndexError, KeyError) as error:
         raise errors.FormatError(f"the samples of this dump are damaged: {error}") from error
 
 
-class _Reader:
+class SampleSegment:
+    """What one half of the file holds; its numbers begin at 0. Not thread-safe.
+
+    codes: (name, file, first line). nodes: (parent, code, line). threads: ids of the kernel. runs: (first_ns, last_ns,
+    thread, node, count, state); the sampler changes last_ns and count of a thread's last run in place.
+    """
+
     def __init__(self) -> None:
         self.codes: list[tuple[str, str, int]] = []
         self.nodes: list[tuple[int, int, int]] = []
-        self.threads: dict[int, int] = {}  # id of the kernel -> number
+        self.threads: list[int] = []
         self.runs: list[Run] = []
+        self.places: list[int] = []  # of the runs' payloads, in bytes from the segment's begin
+        self.read_bytes = 0
         self._samples = 0
 
-    def add(self, part: bytes) -> None:
-        """Add the records of a segment, whose numbers begin at 0."""
-        first_code, first_node = len(self.codes), len(self.nodes)
-        threads: list[int] = []
+    def feed(self, part: bytes) -> None:
+        """Add the records that follow those read so far. Raises IndexError or KeyError if they are damaged."""
         at = 0
         while at < len(part):
             kind, size = _HEAD.unpack_from(part, at)
             payload = _PAYLOADS[kind]
             if size < _HEAD.size + payload.size or at + size > len(part):
-                raise IndexError(f"a record at byte {at}")
+                raise IndexError(f"a record at byte {self.read_bytes + at}")
             fields = payload.unpack_from(part, at + _HEAD.size)
             if kind == _RUN:
-                start_ns, last_ns, thread, node, count, state = fields
-                if not -1 <= node < len(self.nodes) - first_node or start_ns > last_ns:
-                    raise IndexError(f"a run at byte {at}")
-                self._samples += count
-                if self._samples > _MAX_SAMPLES:
-                    raise IndexError(f"a run of {count} samples at byte {at}")
-                node = node + first_node if node >= 0 else -1
-                self.runs.append((start_ns, last_ns, threads[thread], node, count, state))
+                self._add_run(fields, self.read_bytes + at + _HEAD.size)
             elif kind == _NODE:
                 parent, code, line, _ = fields
-                if not -1 <= parent < len(self.nodes) - first_node:
-                    raise IndexError(f"a frame at byte {at}")
-                if code >= len(self.codes) - first_code:
-                    raise IndexError(f"a frame at byte {at}")
-                parent = parent + first_node if parent >= 0 else -1
-                self.nodes.append((parent, code + first_code, line))
+                if not -1 <= parent < len(self.nodes) or code >= len(self.codes):
+                    raise IndexError(f"a frame at byte {self.read_bytes + at}")
+                self.nodes.append((parent, code, line))
             elif kind == _THREAD:
-                threads.append(self.threads.setdefault(fields[0], len(self.threads)))
+                self.threads.append(fields[0])
             else:
                 line, name_bytes, file_bytes = fields
                 begin = at + _HEAD.size + payload.size
@@ -140,22 +148,57 @@ class _Reader:
                 file = part[begin : begin + file_bytes].decode("utf-8", "replace")
                 self.codes.append((name, file, line))
             at += size
+        self.read_bytes += len(part)
 
-    def stacks(self, hz: float) -> SampledStacks:
-        runs = np.array(self.runs, np.int64).reshape(-1, 6)
-        nodes = np.array(self.nodes, np.int64).reshape(-1, 3)
-        return SampledStacks(
-            hz=hz,
-            first_ns=runs[:, 0],
-            last_ns=runs[:, 1],
-            thread=runs[:, 2].astype(np.uint32),
-            node=runs[:, 3].astype(np.int32),
-            count=runs[:, 4].astype(np.uint32),
-            state=runs[:, 5].astype(np.uint8),
-            parent=nodes[:, 0].astype(np.int32),
-            code=nodes[:, 1].astype(np.uint32),
-            line=nodes[:, 2].astype(np.int32),
-            codes=tuple(self.codes),
-            threads=tuple((tid, f"thread {tid}") for tid in self.threads),
-            counts={},
-        )
+    def forget_before(self, begin_ns: int) -> None:
+        """Forget runs that ended before, but the last one of each thread, which may go on."""
+        last = {run[2]: at for at, run in enumerate(self.runs)}
+        kept = [at for at, run in enumerate(self.runs) if run[1] > begin_ns or last[run[2]] == at]
+        self.runs = [self.runs[at] for at in kept]
+        self.places = [self.places[at] for at in kept]
+
+    def _add_run(self, run: Run, place: int) -> None:
+        first_ns, last_ns, thread, node, count, _ = run
+        if not -1 <= node < len(self.nodes) or thread >= len(self.threads) or first_ns > last_ns:
+            raise IndexError(f"a run at byte {place}")
+        self._samples += count
+        if self._samples > _MAX_SAMPLES:
+            raise IndexError(f"a run of {count} samples at byte {place}")
+        self.runs.append(run)
+        self.places.append(place)
+
+
+def _joined(segments: list[SampleSegment], hz: float) -> SampledStacks:
+    codes: list[tuple[str, str, int]] = []
+    nodes: list[tuple[int, int, int]] = []
+    runs: list[Run] = []
+    threads: dict[int, int] = {}  # id of the kernel -> number
+    for each in segments:
+        number = [threads.setdefault(tid, len(threads)) for tid in each.threads]
+        first_code, first_node = len(codes), len(nodes)
+        codes += each.codes
+        nodes += [
+            (parent + first_node if parent >= 0 else -1, code + first_code, line)
+            for parent, code, line in each.nodes
+        ]
+        runs += [
+            (first, last, number[thread], node + first_node if node >= 0 else -1, count, state)
+            for first, last, thread, node, count, state in each.runs
+        ]
+    run = np.array(runs, np.int64).reshape(-1, 6)
+    frame = np.array(nodes, np.int64).reshape(-1, 3)
+    return SampledStacks(
+        hz=hz,
+        first_ns=run[:, 0],
+        last_ns=run[:, 1],
+        thread=run[:, 2].astype(np.uint32),
+        node=run[:, 3].astype(np.int32),
+        count=run[:, 4].astype(np.uint32),
+        state=run[:, 5].astype(np.uint8),
+        parent=frame[:, 0].astype(np.int32),
+        code=frame[:, 1].astype(np.uint32),
+        line=frame[:, 2].astype(np.int32),
+        codes=tuple(codes),
+        threads=tuple((tid, f"thread {tid}") for tid in threads),
+        counts={},
+    )

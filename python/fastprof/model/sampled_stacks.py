@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["MODES", "NO_FRAME", "WAITS", "SampledStacks"]
+__all__ = ["MODES", "NO_FRAME", "ON_CPU", "WAITS", "SampledStacks"]
 
 Array: TypeAlias = NDArray[Any]
 
 NO_FRAME = "(outside of Python code)"
 
-_HAS_GIL, _ON_CPU = 1, 2
+_HAS_GIL, ON_CPU = 1, 2
 _WAIT_SHIFT, _WAITS_FOR_GIL = 4, 1
 # Which samples count -> (bits of their state that are looked at, their values).
 MODES = {
     "wall": (0, 0),
-    "cpu": (_ON_CPU, _ON_CPU),
-    "off_cpu": (_ON_CPU, 0),
+    "cpu": (ON_CPU, ON_CPU),
+    "off_cpu": (ON_CPU, 0),
     "gil": (_HAS_GIL, _HAS_GIL),
     "gil_wait": (0xF << _WAIT_SHIFT, _WAITS_FOR_GIL << _WAIT_SHIFT),
 }
@@ -107,7 +107,7 @@ class SampledStacks:
     @property
     def is_blocked_holder(self) -> Array:
         """The mask of runs in which a thread held the GIL, and waited in a system call."""
-        held = (self.state & (_HAS_GIL | _ON_CPU)) == _HAS_GIL
+        held = (self.state & (_HAS_GIL | ON_CPU)) == _HAS_GIL
         blocked: Array = held & (self.wait > _WAITS_FOR_GIL)
         return blocked
 

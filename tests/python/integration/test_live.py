@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from processes import python
 from recorder_programs import command, program
 
 from fastprof.flight_recorder.live_view import LiveReader
+from fastprof.flight_recorder.recent_samples import SampleFollower
+from fastprof.flight_recorder.sample_file import copied_samples, read_samples
 from fastprof.record.process_folder import find_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
@@ -34,6 +38,24 @@ print(os.getpid(), flush=True)
 while True:
     time.sleep(0.1)
     flight_recorder.step()
+"""
+
+SAMPLED = """
+import os, threading
+from fastprof import flight_recorder
+flight_recorder.stop()
+flight_recorder.start(seconds=1, sample_hz=500)
+def wait(lock=threading.Lock()):
+    with lock, lock:
+        pass
+names = {}
+for number in range(20):
+    exec(f"def spin_{number}():\\n for _ in range(20000): pass", names)
+threading.Thread(target=wait, daemon=True).start()
+print(os.getpid(), flush=True)
+while True:
+    for number in range(20):
+        names[f"spin_{number}"]()
 """
 
 SHORT = """
@@ -71,6 +93,35 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
     assert 0 < len(view["steps"]) <= 20 and view["step_median_s"] >= 0.098
     assert view["step_count"] >= len(view["steps"])
     assert "train" in text and "steps" in text and f"pid {process.pid}" in text
+
+
+def test_followed_samples_are_those_of_the_whole_file(folder: Path) -> None:
+    """Over several halves of the file; read while it is written, and at last from a stopped process."""
+    with program(SAMPLED) as process:
+        (found,) = find_processes()
+        follower = SampleFollower(found.records[-1])
+        shown = [follower.functions(1e6, 50)]
+        while shown[-1] == [] or sum(each["waiting_share"] for each in shown[-1]) == 0:
+            time.sleep(0.1)
+            shown.append(follower.functions(1e6, 50))
+        time.sleep(3)
+        follower.functions(1e6, 50)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        followed = Counter()
+        for segment, node, count, state in follower.recent(1e6):
+            name = segment.codes[segment.nodes[node][1]][0] if node >= 0 else ""
+            followed[name, state] += count
+        whole = read_samples(copied_samples(found.records[-1]))
+        expected = Counter()
+        for node, count, state in zip(whole.node, whole.count, whole.state, strict=True):
+            name = whole.codes[whole.code[node]][0] if node >= 0 else ""
+            expected[name, int(state)] += int(count)
+        view = json.loads(command("live", "--once", "--as-json", process.pid))
+        text = command("live", "--once", process.pid)
+    assert followed == expected and len(expected) > 3
+    names = {each["name"].partition("_")[0] for each in view["functions"]}
+    assert {"spin", "wait"} <= names and "wait (" in text and "ON CPU" in text
 
 
 def test_live_of_a_script_and_of_what_cannot_be_shown(folder: Path, tmp_path: Path) -> None:
