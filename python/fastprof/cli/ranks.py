@@ -24,6 +24,7 @@ Needs pyarrow: pip install 'fastprof[ranks]'.
 examples:
   fastprof ranks FOLDER
   fastprof ranks FOLDER --as-json | jq .stragglers
+  fastprof ranks FOLDER --what-if aten::mm=2 --what-if all_reduce=1.5
   fastprof ranks FOLDER --strict
   fastprof ranks s3://bucket/run --engine ray
   fastprof ranks FOLDER --before OTHER --max-growth 3
@@ -66,6 +67,14 @@ def add_parser(commands: Subparsers) -> None:
     )
     add_format_option(parser)
     parser.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="NAME=K",
+        help="how long the steps would be if what has this name (an op, kernel, range or kind of collective; * matches"
+        " anything) were K times faster, with what it calls and launches; may be given several times",
+    )
+    parser.add_argument(
         "--before",
         metavar="FOLDER",
         help="compare with an earlier run: print what changed beyond noise",
@@ -91,8 +100,10 @@ def ranks(options: argparse.Namespace) -> int:
         check_html_path(options.html)
         check_output(options.html)
     from fastprof.ranks.job import open_job
+    from fastprof.ranks.path_text import parse_what_if, path_lines, path_values
     from fastprof.ranks.text import job_lines, job_values
 
+    what_if = parse_what_if(options.what_if)
     # Ray prints to stdout when a worker dies.
     with redirect_stdout(sys.stderr) if options.engine is not None else nullcontext():
         job: Any = open_job(options.folder, strict=options.strict, engine=options.engine)
@@ -108,9 +119,9 @@ def ranks(options: argparse.Namespace) -> int:
             print(f"problem: {each}")
         print(f"wrote {options.html}")
     elif options.as_json:
-        print(json.dumps(job_values(job), indent=1))
+        print(json.dumps({**job_values(job), **path_values(job, what_if)}, indent=1))
     else:
-        print("\n".join(job_lines(job)))
+        print("\n".join(job_lines(job) + path_lines(path_values(job, what_if))))
     return 0
 
 

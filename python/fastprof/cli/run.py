@@ -139,9 +139,9 @@ def run(options: argparse.Namespace) -> int:
     start_folder = os.getcwd()
     write_rank = None
     if options.ranks is not None:
-        from fastprof.ranks.handler import rank_trace_handler
+        from fastprof.ranks.handler import RankTraceHandler
 
-        write_rank = rank_trace_handler(options.ranks)
+        write_rank = RankTraceHandler(options.ranks, deferred=True)
         options.no_trace = options.no_trace or options.output is None
         options.no_table = True
     outputs = _outputs(options, call)
@@ -150,7 +150,10 @@ def run(options: argparse.Namespace) -> int:
     arguments = recording_arguments(options, calls_by_default=True)
     file = arguments["backing_file"]
     profiler = profile(
-        **arguments, keep_backing_file=file is not None, all_threads=not options.this_thread
+        **arguments,
+        keep_backing_file=file is not None,
+        all_threads=not options.this_thread,
+        on_trace_ready=write_rank,
     )
     if options.calibrate:
         profiler.calibrate()
@@ -158,13 +161,17 @@ def run(options: argparse.Namespace) -> int:
         receive_nvtx()
     if options.itt:
         receive_itt()
-    return record_program(
-        profiler,
-        call,
-        "writing the trace",
-        lambda raised: _report(profiler, options, outputs, start_folder, raised, write_rank),
-        file,
-    )
+    try:
+        return record_program(
+            profiler,
+            call,
+            "writing the trace",
+            lambda raised: _report(profiler, options, outputs, start_folder, raised, write_rank),
+            file,
+        )
+    finally:  # the program did not start, or printed its --help
+        if write_rank is not None and not write_rank.failed:
+            write_rank.forget()
 
 
 def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, str]]:
@@ -215,7 +222,7 @@ def _report(
     failed = 0
     if write_rank is not None:
         try:
-            write_rank(profiler)
+            write_rank.write(profiler)
         except errors.Error as error:
             print_message(f"fastprof: error: {error}")
             failed = 1

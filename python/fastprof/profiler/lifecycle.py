@@ -306,7 +306,12 @@ class ProfileLife:
         """Create a session and a trace id; in a warm-up step, also fault in the session's memory."""
         self.trace_id = self.create_trace_id()
         options = self._current_options()
-        self._recording = Recording(options, keep_file=options.keep_backing_file)
+        keeper = getattr(self.on_trace_ready, "records_of", None)
+        kept = None if keeper is None else keeper(options)
+        if kept is None:
+            self._recording = Recording(options, keep_file=options.keep_backing_file)
+        else:
+            self._recording = Recording(kept[0], more_facts=kept[1])
         self._was_prepared = True
         if self.current_action is ProfilerAction.WARMUP:
             self._recording.warm_up()

@@ -7,11 +7,13 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastprof import _core
+from fastprof.base import errors
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
@@ -44,8 +46,13 @@ class Recording:
         *,
         facts: list[tuple[str, str]] | None = None,
         keep_file: bool = False,
+        more_facts: list[tuple[str, str]] | None = None,
     ) -> None:
-        """facts: metadata in the backing file; None: process_facts(). keep_file: do not remove the file at the end."""
+        """facts: metadata in the backing file; None: process_facts(). keep_file: do not remove the file at the end.
+
+        more_facts: further metadata of a file that the handler of traces has asked for: it is not removed at the end,
+        and recording begins without it if it cannot be made.
+        """
         if flight_file and options.backing_file:
             options = replace(options, backing_file="")
             reason = f"the flight recorder's file has the records; `fastprof dump {os.getpid()}` reads it"
@@ -53,6 +60,21 @@ class Recording:
         self._options = options
         if facts is None:
             facts = process_facts() if options.backing_file else []
+        self._for_handler = more_facts is not None
+        self._make_session(options, facts + (more_facts or []), keep_file or self._for_handler)
+        self._children: FollowedChildren | None = None
+        self._pauses: list[list[int | None]] = []
+        self._pid = os.getpid()
+        report = partial(report_missing, options)
+        self._devices = DeviceCollections(options.device_types, report)
+        self._observers = chosen_observers(options, report, self._devices)
+        self._result: Result | None = None
+        self._distributed: dict[str, Any] | None = None
+        self._own_use = OwnUse()
+
+    def _make_session(
+        self, options: Options, facts: list[tuple[str, str]], keep_file: bool
+    ) -> None:
         self._session = _core.Session(
             categories=options.categories,
             thread_local_only=not options.all_threads,
@@ -68,15 +90,6 @@ class Recording:
             keep_backing_file=keep_file,
             backing_metadata=facts,
         )
-        self._children: FollowedChildren | None = None
-        self._pauses: list[list[int | None]] = []
-        self._pid = os.getpid()
-        report = partial(report_missing, options)
-        self._devices = DeviceCollections(options.device_types, report)
-        self._observers = chosen_observers(options, report, self._devices)
-        self._result: Result | None = None
-        self._distributed: dict[str, Any] | None = None
-        self._own_use = OwnUse()
 
     def warm_up(self) -> None:
         """Fault in memory for records and begin to instrument devices, so that the first step costs no more."""
@@ -96,7 +109,7 @@ class Recording:
             self._children = FollowedChildren(self._options)
         for observer in self._observers:
             observer.prepare()
-        self._session.start()
+        self._start_session()
         for observer in self._observers:
             self._report(observer, observer.start())
             for fact in observer.facts().items():
@@ -106,6 +119,19 @@ class Recording:
             self._children.start()
             if self._children.folder is not None:
                 self.add_fact(FOLDER_FACT, self._children.folder)
+
+    def _start_session(self) -> None:
+        try:
+            self._session.start()
+        except (errors.IoError, errors.StateError) as error:
+            if not self._for_handler:
+                raise
+            self._for_handler = False
+            self._options = replace(self._options, backing_file="")
+            self._make_session(self._options, [], False)
+            self._session.start()
+            reason = f"if this process is killed, its records are lost: {error}"
+            report_missing(self._options, "backing_file", reason)
 
     @property
     def missing(self) -> dict[str, str]:
@@ -156,6 +182,9 @@ class Recording:
         self._close_children()
         self._stop_observing()
         self._session.abandon()
+        if self._for_handler and self.in_its_process:
+            with suppress(OSError):  # not made
+                os.unlink(self._options.backing_file)
 
     @property
     def collects_devices(self) -> bool:

@@ -13,7 +13,7 @@ from fastprof.base import errors
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
 
-__all__ = ["process_facts", "process_name", "program_name", "recover"]
+__all__ = ["is_running", "process_facts", "process_name", "program_name", "recover"]
 
 
 def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
@@ -57,6 +57,14 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
             capture, metadata = _folder(folder, max_bytes, (os.fspath(path), capture, facts))
         metadata["recovered"] = facts
     return table_of(capture, with_flops=False, keeps_frame=keeps_stack_entry, metadata=metadata)
+
+
+def is_running(table: EventTable) -> bool:
+    """Return whether the process of a recovered table, which must be of this host, still runs. Any thread."""
+    from fastprof.record.shard_folder import process_start
+
+    start = process_start(table.pid)
+    return start is not None and start == table.metadata["recovered"]["process_start"]
 
 
 def _folder(

@@ -54,6 +54,11 @@ class ProfileResults(MemoryResults):
         """What was requested but is not recorded here -> reason."""
         return dict(self._options.missing)
 
+    @property
+    def records_file(self) -> str:
+        """Path of the backing file of the last finished recording; "" without one."""
+        return self._results[-1].options.backing_file if self._results else ""
+
     def _finished_results(self, while_running: bool = False) -> list[Result]:
         """Return the results so far.
 

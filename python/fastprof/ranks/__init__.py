@@ -13,16 +13,19 @@ from fastprof.ranks.job import open_job as open  # as fastprof.ranks.open
 from fastprof.ranks.matching import Matched
 from fastprof.ranks.page import export_page as export_html
 from fastprof.ranks.shard import COLUMNS
+from fastprof.ranks.step_graph import GraphPiece, StepGraph
 from fastprof.ranks.stragglers import Straggler
 from fastprof.ranks.timeline import timeline
 
 __all__ = [
     "COLUMNS",
     "Change",
+    "GraphPiece",
     "Job",
     "Matched",
     "PathPiece",
     "RankClock",
+    "StepGraph",
     "Straggler",
     "compare",
     "export_html",

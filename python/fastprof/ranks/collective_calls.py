@@ -2,8 +2,8 @@
 """collective_calls: the collectives of a rank, with the group and sequence number by which ranks are matched.
 
 Work of NCCL and RCCL on devices has both in its arguments ("Process Group Name", "Seq"), as torch.profiler and fastprof
-record them. gloo's work on the host has neither: its number is its place in the order of issue within a step,
-which is the same on all ranks of a group, and it is matched only if the rank is in one group.
+record them. gloo's work on the host has neither. In a job with one group, its number is its place in the order of issue
+within a step, which is the same on all ranks; with several, host_groups.py finds both in torch's flight recorder.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.formatting import counted
+from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventKind, EventTable
+from fastprof.ranks.host_groups import RecordedCall, host_groups
 from fastprof.ranks.step_rows import step_rows
 
-__all__ = ["UNMATCHED", "CollectiveCalls", "collective_calls", "is_host_collective"]
+__all__ = ["PAIRED", "UNMATCHED", "CollectiveCalls", "collective_calls", "is_host_collective"]
 
 Array: TypeAlias = NDArray[Any]
+PAIRED = ("send", "recv")  # of two ranks: they have no number in a group
 UNMATCHED = -1  # sequence number of a collective whose group or number is unknown
 _STEP_SHIFT = 20  # a number made of step and place in it: step << 20 | place
 _HOST = re.compile(r"^(gloo|ucc|mpi|xccl|hccl):(\w+)$")
@@ -72,50 +75,78 @@ def is_host_collective(name: str) -> bool:
     return _HOST.match(name) is not None
 
 
-def collective_calls(table: EventTable, groups: Sequence[dict[str, Any]] = ()) -> CollectiveCalls:
+def collective_calls(
+    table: EventTable,
+    groups: Sequence[dict[str, Any]] = (),
+    *,
+    ended: bool = False,
+    recorded: Sequence[RecordedCall] | None = None,
+) -> CollectiveCalls:
     """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
 
-    groups: process groups of the rank, {"name", "ranks"}. Any thread.
+    groups: process groups of the rank, {"name", "ranks"}. ended: leave out those without an end, as of a process that
+    was killed. recorded: recorded_calls() of the process. Any thread.
     """
     names, categories = table.sites.names, table.sites.field("category")
     pairs = list(zip(names, categories, strict=True))
     on_device = np.array([c == "kernel" and bool(_KERNEL.search(n)) for n, c in pairs], np.bool_)
     on_host = np.array([is_host_collective(n) for n in names], np.bool_)
     site = table.column("site")
-    rows = np.flatnonzero(on_device[site]) if len(pairs) else np.zeros(0, np.int64)
+    chosen = np.ones(len(table), np.bool_)
+    if ended:
+        chosen = (table.column("flags") & EventFlag.FINISHED) != 0
+    rows = np.flatnonzero(on_device[site] & chosen) if len(pairs) else np.zeros(0, np.int64)
     if len(rows):
         return _of_device(table, rows[np.argsort(table.start_ns[rows], kind="stable")])
-    rows = np.flatnonzero(on_host[site]) if len(pairs) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(on_host[site] & chosen) if len(pairs) else np.zeros(0, np.int64)
     if table.has("kind"):
         rows = rows[table.column("kind")[rows] <= EventKind.ASYNC_RANGE]
-    return _of_host(table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups)
+    return _of_host(table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded)
 
 
-def _of_host(table: EventTable, rows: Array, groups: Sequence[dict[str, Any]]) -> CollectiveCalls:
+def _of_host(
+    table: EventTable,
+    rows: Array,
+    groups: Sequence[dict[str, Any]],
+    recorded: Sequence[RecordedCall] | None,
+) -> CollectiveCalls:
     matches = [_HOST.match(table.name(row)) for row in rows.tolist()]
     kinds = [_kind(match[2]) if match is not None else "" for match in matches]
+    whole = np.array([kind not in PAIRED for kind in kinds], np.bool_)
+    chosen = rows[whole]
     sequence: Array = np.full(len(rows), UNMATCHED, np.int64)
+    name = str(groups[0]["name"]) if len(groups) == 1 else ""
+    names = np.full(len(rows), name, object)
     missing = {}
-    if len(groups) > 1:
+    if recorded is not None:
+        texts = [table.name(row) for row in chosen.tolist()]
+        threads = table.recording_thread[chosen]
+        found, numbers = host_groups(texts, table.start_ns[chosen], threads, recorded, table.t1_ns)
+        names[whole], sequence[whole] = found, numbers
+        if unknown := int((numbers < 0).sum()):
+            missing["collective_groups"] = (
+                f"{unknown} of {counted(len(chosen), 'collective')} of the host are not in torch's flight recorder, "
+                "which says their group. Record fewer steps, or set TORCH_FR_BUFFER_SIZE to more than 2000."
+            )
+    elif len(groups) > 1:
         missing["collective_groups"] = (
-            f"{counted(len(rows), 'collective')} of the host do not say to which of {len(groups)} process groups "
-            "they belong, so they are not matched over ranks. Record devices with NCCL, or use one group."
+            f"{counted(len(chosen), 'collective')} of the host do not say to which of {len(groups)} process groups "
+            "they belong, so they are not matched over ranks. Record devices with NCCL, use one group, or PyTorch 2.8."
         )
     else:
         steps, _ = step_rows(table)
         begin = np.array([each[1] for each in steps], np.int64)
-        at = np.searchsorted(begin, table.start_ns[rows], side="right") - 1
+        at = np.searchsorted(begin, table.start_ns[chosen], side="right") - 1
         first = np.searchsorted(at, at)  # of the same step
         number = np.array([each[0] for each in steps], np.int64)
         inside = at >= 0
-        sequence = np.where(
+        sequence[whole] = np.where(
             inside,
-            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(rows)) - first,
+            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(chosen)) - first,
             UNMATCHED,
         )
-    name = str(groups[0]["name"]) if len(groups) == 1 else ""
     return CollectiveCalls(
-        rows, kinds, [name] * len(rows), sequence, np.full(len(rows), -1, np.int64), missing
+        rows, kinds, names.tolist(), sequence, np.full(len(rows), -1, np.int64), missing
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.ranks.convert import converted, source_stamp, traces_among
+from fastprof.ranks.killed import RECORDS, recovered_shards
 from fastprof.ranks.newest_job import newest_job
 from fastprof.ranks.places import is_url, join, names_in, open_file
 from fastprof.ranks.shard import FORMAT
@@ -59,7 +60,7 @@ def find_shards(folder: str, engine: str | None = None) -> Shards:
     keeper: Any = None
     try:
         names = names_in(folder)
-        traces = [] if any(map(_is_shard, names)) else traces_among(names)
+        traces = [] if any(map(_is_ours, names)) else traces_among(names)
         if traces and is_url(folder):
             folder, keeper = _copied(folder, traces)
         stamps = {name: source_stamp(os.path.join(folder, name)) for name in traces}
@@ -75,7 +76,7 @@ def find_shards(folder: str, engine: str | None = None) -> Shards:
     target, failed, temporary = converted(folder, traces, engine)
     shards = _shards_in(target, names_in(target), stamps)
     shards.problems = failed + shards.problems
-    shards.keeper = (keeper, temporary)
+    shards.keeper = (keeper, temporary, shards.keeper)
     return shards
 
 
@@ -90,6 +91,10 @@ def _copied(url: str, names: list[str]) -> tuple[str, Any]:
 
 def _is_shard(name: str) -> bool:
     return name.startswith("rank-") and name.endswith(".parquet")
+
+
+def _is_ours(name: str) -> bool:
+    return _is_shard(name) or name.startswith(RECORDS)
 
 
 def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | None = None) -> Shards:
@@ -126,12 +131,18 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
             problems.append(
                 f"{name}: without a manifest, so that rank ended while it wrote: left out"
             )
+    paths, unread, keeper = recovered_shards(folder, names, [each.manifest for each in found])
+    problems += unread
+    for path in paths:
+        manifest = _manifest(path)
+        assert manifest is not None
+        found.append(Shard(os.path.join(os.path.dirname(path), manifest["shard"]), manifest))
     found.sort(key=lambda each: (each.rank, each.manifest["t0_ns"]))
     kept, others = newest_job([each.manifest for each in found])
     found = [found[at] for at in kept]
     world_size = found[0].manifest["world_size"] if found else 0
     problems += others
-    return Shards(found, world_size, problems)
+    return Shards(found, world_size, problems, keeper)
 
 
 def _manifest(path: str) -> dict[str, Any] | None:

@@ -4,21 +4,116 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.native_numbers import OverflowPolicy
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
+from fastprof.profiler import recording
+from fastprof.profiler.options import Options
 from fastprof.ranks.environment import RankFacts, rank_facts
-from fastprof.ranks.places import absolute, make_place
-from fastprof.ranks.shard import clock_pair, shard_stem, write_shard
+from fastprof.ranks.host_groups import recorded_calls
+from fastprof.ranks.killed import FACT, RECORDS
+from fastprof.ranks.places import absolute, is_url, join, make_place
+from fastprof.ranks.shard import clock_pair, process_token, shard_stem, versions, write_shard
 
-__all__ = ["rank_trace_handler", "write_rank"]
+__all__ = ["RankTraceHandler", "rank_trace_handler", "write_rank"]
 
 
-def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
+class RankTraceHandler:
+    """Writes recordings of this rank to a folder. See rank_trace_handler(), which makes one.
+
+    Called with a finished profile. deferred: a call does nothing; the owner calls write() and forget() itself. failed:
+    whether the last shard could not be written.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, keep_records: bool = True, deferred: bool = False
+    ) -> None:
+        optional_package("pyarrow.parquet", "ranks")  # at the begin of a job, not at its end
+        self.folder = absolute(os.fsdecode(folder))  # the program may change its working folder
+        self._keep_records = keep_records and not is_url(self.folder)
+        self._deferred = deferred
+        self.failed = False
+        self._start = clock_pair()
+        self._parts = itertools.count()
+        self._begun = itertools.count()
+        self._files: dict[str, int] = {}  # backing files that lie in the folder -> pid
+
+    def __call__(self, prof: Any) -> None:
+        """Write the recording of a profile, unless this is left to the owner."""
+        if not self._deferred:
+            self.write(prof)
+
+    def write(self, prof: Any) -> None:
+        """Write the shard of a profile's last recording, then remove its backing file. Raises errors.IoError."""
+        self.failed = True
+        _make(self.folder)
+        facts = rank_facts()
+        records = prof.records_file
+        write_shard(
+            prof.event_table,
+            self.folder,
+            facts,
+            stem=shard_stem(facts.rank, next(self._parts)),
+            clock={"start": self._start, "end": clock_pair()},
+            missing=dict(prof.missing),
+            recorded=recorded_calls(),
+            details={"records": os.path.basename(records)} if records in self._files else None,
+        )
+        self.failed = False
+        if records in self._files:
+            self._remove(records)
+
+    def forget(self) -> None:
+        """Remove the backing files that this process has made: there is nothing to read in them."""
+        for path in list(self._files):
+            self._remove(path)
+
+    def _remove(self, path: str) -> None:
+        if self._files.pop(path) == os.getpid():
+            with suppress(OSError):
+                os.unlink(path)
+
+    def records_of(self, options: Options) -> tuple[Options, list[tuple[str, str]]] | None:
+        """Return the options of the next recording with a new backing file in the folder, and facts to put there.
+
+        None: the recording cannot have one. profile() calls this when it prepares a recording.
+        """
+        if (
+            not self._keep_records
+            or options.backing_file
+            or recording.flight_file
+            or options.overflow == OverflowPolicy.SPILL_TO_FILE
+        ):
+            return None
+        with suppress(errors.Error):  # the handler reports it
+            _make(self.folder)
+        part = next(self._begun)
+        path = join(self.folder, f"{RECORDS}{process_token()}.{part + 1}")
+        self._files[path] = os.getpid()
+        facts = {
+            **rank_facts()._asdict(),
+            "host": platform.node(),
+            "process": process_token(),
+            "pid": os.getpid(),
+            "part": part,
+            "clock": self._start,
+            "versions": versions(),
+        }
+        return replace(options, backing_file=path), [(FACT, json.dumps(facts))]
+
+
+def rank_trace_handler(
+    folder: str | os.PathLike[str], *, keep_records: bool = True
+) -> RankTraceHandler:
     """Return a handler that writes each finished recording of this rank to a folder that all ranks share.
 
     folder: a path or a URL of fsspec, such as "s3://bucket/run"; created if missing. `fastprof ranks FOLDER` and
@@ -26,6 +121,11 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
     who recorded them; both appear complete or not at all. Later recordings of the process have a number more:
     rank-00003.2.parquet. No rank waits for another one. Rank and world size are those of torch.distributed when the
     recording ends, else of the launcher's environment: torchrun, accelerate, mpirun, srun, Ray Train.
+
+    keep_records: while a recording runs, its records lie in a backing file of the folder (docs/backing_file.md), which
+    is removed once the shard is complete, so that a rank that is killed keeps what it had recorded. Not for a URL,
+    with overflow="spill", with a backing_file of the program's own, or while the flight recorder runs. Put the folder
+    into /dev/shm, or pass False, where the folder's disk is slow.
 
     Raises errors.UnavailableError without pyarrow. The handler raises errors.IoError if the folder or a file cannot be
     written.
@@ -37,24 +137,7 @@ def rank_trace_handler(folder: str | os.PathLike[str]) -> Callable[[Any], None]:
 
     The handler runs on the thread that ends the recording.
     """
-    optional_package("pyarrow.parquet", "ranks")  # at the begin of a job, not at its end
-    path = absolute(os.fsdecode(folder))  # the program may change its working folder
-    start = clock_pair()
-    parts = itertools.count()
-
-    def handler(prof: Any) -> None:
-        _make(path)
-        facts = rank_facts()
-        write_shard(
-            prof.event_table,
-            path,
-            facts,
-            stem=shard_stem(facts.rank, next(parts)),
-            clock={"start": start, "end": clock_pair()},
-            missing=dict(prof.missing),
-        )
-
-    return handler
+    return RankTraceHandler(folder, keep_records=keep_records)
 
 
 def _make(folder: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.intervals import union_of
 from fastprof.base import errors
 from fastprof.base.cached_property import cached_property
 from fastprof.base.distinct import distinct
@@ -18,15 +19,19 @@ from fastprof.base.number_list import number_list
 from fastprof.exporters.progress import terminal_progress
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, violations
+from fastprof.ranks.collective_calls import UNMATCHED
 from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.engines import check_engine, map_over
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
 from fastprof.ranks.folder import Shard, find_shards
+from fastprof.ranks.graph_nodes import ShardRows, read_rows, step_graph
+from fastprof.ranks.killed import killed_text
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.places import absolute, file_system, is_url
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
 from fastprof.ranks.replay import own_segments
+from fastprof.ranks.step_graph import StepGraph
 from fastprof.ranks.stragglers import Straggler, find_stragglers
 
 __all__ = ["Job", "open_job"]
@@ -79,6 +84,7 @@ class Job:
         self._shards = shards.found
         self._keeper = shards.keeper
         self.world_size = shards.world_size
+        self._read_rows: dict[str, ShardRows] = {}  # by path
         self.problems: list[str] = list(shards.problems)
         self._summaries = self._read(engine)
         if not self._summaries:
@@ -86,6 +92,7 @@ class Job:
             raise errors.FormatError(
                 f"{folder}: no rank can be read: {what}. Record with fastprof.rank_trace_handler({folder!r})."
             )
+        self.problems += [killed_text(each) for each in self.killed]
         self.problems += self._missing_ranks()
         self.problems += self._matching_problems()
         if strict and self.problems:
@@ -134,6 +141,20 @@ class Job:
         """Paths of the Parquet files that were read, for any engine that reads Parquet."""
         return [shard.path for shard, _ in self._summaries]
 
+    @cached_property
+    def killed(self) -> list[dict[str, Any]]:
+        """Ranks that were killed, ended without writing or still run, whose records up to there were read.
+
+        Of each: rank, host, pid, last_ns (Unix time of its last record), step (number of its last step or None),
+        collective (kind and group of the last that it began, "" for none), collective_ended, collective_start_ns,
+        collectives (how many it began), alive (whether it still runs), records (name of its backing file).
+        """
+        return [
+            {**{name: m[name] for name in ("rank", "host", "pid", "records")}, **m["killed"]}
+            for m in self.manifests
+            if m.get("killed")
+        ]
+
     # ---- answers -------------------------------------------------------------------------------
 
     @cached_property
@@ -180,13 +201,25 @@ class Job:
         return self._by_step(self._waiting_ns, ())
 
     def _waiting_ns(self, shard: Shard, each: RankSummary) -> Array:
-        matched = self.collectives
-        rows = self._rows_of[shard.rank]
-        at = np.searchsorted(each.start, matched.start[rows], side="right") - 1
-        inside = (at >= 0) & (matched.start[rows] < each.end[at.clip(min=0)])
+        begin, waited = self._waits(shard, each)
+        at = np.searchsorted(each.start, begin, side="right") - 1
+        inside = (at >= 0) & (begin < each.end[at.clip(min=0)])
         found = np.zeros(len(each.step), np.int64)
-        np.add.at(found, at[inside], matched.wait_ns[rows[inside]])
+        np.add.at(found, at[inside], waited[inside])
         return found
+
+    def _waits(self, shard: Shard, each: RankSummary) -> tuple[Array, Array]:
+        """Return begin and ns of a rank's waits for others: in collectives, and the whole of gloo's receives."""
+        matched, rows, calls = self.collectives, self._rows_of[shard.rank], each.collectives
+        receives = np.array([*(kind == "recv" for kind in calls.kinds), False], np.bool_)[
+            calls.kind
+        ]
+        receives &= calls.sequence == UNMATCHED
+        start, end = union_of(calls.start[receives], calls.end[receives])
+        return (
+            np.concatenate([matched.start[rows], start]),
+            np.concatenate([matched.wait_ns[rows], end - start]),
+        )
 
     @cached_property
     def own_ns(self) -> Array:
@@ -239,14 +272,13 @@ class Job:
         return exposed_stages(stages[:, self._complete])
 
     def _stage_ns(self, shard: Shard, each: RankSummary) -> Array:
-        matched = self.collectives
-        rows = self._rows_of[shard.rank]
+        begin, waited = self._waits(shard, each)
         edges = each.stage_edges
         width = edges.shape[1]
-        at = np.searchsorted(edges.ravel(), matched.start[rows], side="right") - 1
+        at = np.searchsorted(edges.ravel(), begin, side="right") - 1
         inside = (at >= 0) & (at % width < width - 1)  # not between two steps
         waiting = np.zeros((len(edges), width), np.int64)
-        np.add.at(waiting.reshape(-1), at[inside], matched.wait_ns[rows[inside]])
+        np.add.at(waiting.reshape(-1), at[inside], waited[inside])
         own = np.diff(edges, axis=1)
         taken = np.minimum(waiting[:, :-1], own)  # a collective may go on in the next stage
         return np.concatenate([own - taken, taken.sum(axis=1, keepdims=True)], axis=1)
@@ -278,6 +310,48 @@ class Job:
         """
         summaries = [(shard.rank, each) for shard, each in self._summaries]
         return critical_path(self.collectives, self._rows_of, self.clocks, summaries, step)
+
+    def step_graph(self, step: int) -> StepGraph:
+        """Return what a step waited for, as a graph of the hosts' ops, launches, devices' work and collectives.
+
+        Its path() is the critical path by op and rank, and length_if_ns() is how long the step would be if events were
+        faster. The first call reads the events of all ranks, which are kept. Ranks whose clock is unknown are left out.
+        Raises errors.ValueError for a step that no such rank has.
+
+            graph = job.step_graph(3)
+            print(graph.length_ns, graph.length_if_ns({"aten::mm": 2}))
+        """
+        bounds: dict[int, tuple[int, int]] = {}
+        for shard, each in self._summaries:
+            if shard.rank in self.clocks and step in each.step:
+                at = int(np.searchsorted(each.step, step))
+                bounds[shard.rank] = int(each.start[at]), int(each.end[at])
+        if not bounds:
+            raise errors.ValueError(
+                f"no rank with a known clock has step {step}. Use one of job.steps."
+            )
+        rows = {rank: self._shard_rows(rank, step) for rank in bounds}
+        return step_graph(rows, self._calls_of, self.clocks, bounds)
+
+    def _shard_rows(self, rank: int, step: int) -> ShardRows:
+        path = next(s.path for s, each in self._summaries if s.rank == rank and step in each.step)
+        if path not in self._read_rows:
+            self._read_rows[path] = read_rows(path)
+        return self._read_rows[path]
+
+    @cached_property
+    def _calls_of(self) -> dict[int, dict[tuple[str, int], tuple[int, str]]]:
+        matched = self.collectives
+        found: dict[int, dict[tuple[str, int], tuple[int, str]]] = {r: {} for r in self.ranks}
+        several = (
+            (np.bincount(matched.call) > 1)[matched.call] if len(matched) else matched.call > 0
+        )
+        for row in np.flatnonzero(several).tolist():
+            group = matched.groups[int(matched.group[row])]
+            what = f"{matched.kinds[int(matched.kind[row])]} {group}".strip()
+            key = group, int(matched.sequence[row])
+            found[int(matched.rank[row])][key] = int(matched.call[row]), what
+        return found
 
     @cached_property
     def _rows_of(self) -> dict[int, Array]:

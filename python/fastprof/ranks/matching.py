@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.ranks.collective_calls import UNMATCHED
+from fastprof.ranks.collective_calls import PAIRED, UNMATCHED
 from fastprof.ranks.rank_events import Collectives
 
 __all__ = ["Matched", "match_collectives"]
@@ -126,7 +126,8 @@ def match_collectives(of_rank: list[tuple[int, Collectives]]) -> Matched:
     unmatched = 0
     for rank, calls in of_rank:
         chosen = calls.sequence != UNMATCHED
-        unmatched += int((~chosen).sum())
+        paired = np.array([*(kind in PAIRED for kind in calls.kinds), False], np.bool_)
+        unmatched += int((~chosen & ~paired[calls.kind]).sum())
         kind = np.array([kinds.setdefault(k, len(kinds)) for k in calls.kinds], np.int64)
         group = np.array([groups.setdefault(g, len(groups)) for g in calls.groups], np.int64)
         parts.append(

@@ -13,7 +13,7 @@ import platform
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,10 +25,19 @@ from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 from fastprof.ranks.collective_calls import collective_calls
 from fastprof.ranks.environment import RankFacts
+from fastprof.ranks.host_groups import RecordedCall
 from fastprof.ranks.places import complete_file, join
 from fastprof.ranks.step_rows import step_rows
 
-__all__ = ["COLUMNS", "FORMAT", "clock_pair", "shard_stem", "write_shard"]
+__all__ = [
+    "COLUMNS",
+    "FORMAT",
+    "clock_pair",
+    "process_token",
+    "shard_stem",
+    "versions",
+    "write_shard",
+]
 
 Array: TypeAlias = NDArray[Any]
 FORMAT = "fastprof rank 1"
@@ -71,6 +80,11 @@ def clock_pair() -> dict[str, int]:
     return best
 
 
+def process_token() -> str:
+    """Return a name of this process that no other process of the job has. Any thread."""
+    return f"{_PROCESS}-{os.getpid()}"
+
+
 def shard_stem(rank: int, part: int = 0) -> str:
     """Return the name of a rank's files without suffix. part: number of the recording within the process."""
     return f"rank-{rank:05}" + (f".{part + 1}" if part else "")
@@ -85,16 +99,20 @@ def write_shard(
     clock: Mapping[str, Any] | None = None,
     missing: Mapping[str, str] | None = None,
     details: Mapping[str, Any] | None = None,
+    recorded: Sequence[RecordedCall] | None = None,
 ) -> str:
     """Write the Parquet file and the manifest of a rank into a folder, a path or URL; return the path of the manifest.
 
     stem: of the files' names; default: shard_stem(rank). clock: pairs of clock_pair() by "start" and "end". missing:
-    what was not recorded, by name. details: further members of the manifest. Both files appear complete or not at
-    all. Raises errors.UnavailableError without pyarrow and errors.IoError if a file cannot be written.
+    what was not recorded, by name. details: further members of the manifest. recorded: recorded_calls() of the process.
+    Both files appear complete or not at all. Raises errors.UnavailableError without pyarrow and errors.IoError if a
+    file cannot be written.
     """
     arrow = optional_package("pyarrow", "ranks")
     parquet = optional_package("pyarrow.parquet", "ranks")
-    calls = collective_calls(table, facts.groups)
+    calls = collective_calls(
+        table, facts.groups, ended="killed" in (details or {}), recorded=recorded
+    )
     columns = _columns(arrow, table, facts.rank, calls)
     stem = join(folder, stem or shard_stem(facts.rank))
     # Integers by byte stream split came with pyarrow 17.
@@ -117,8 +135,8 @@ def write_shard(
         **facts._asdict(),
         "host": platform.node(),
         "pid": table.pid or os.getpid(),
-        "process": f"{_PROCESS}-{os.getpid()}",
-        "versions": _versions(),
+        "process": process_token(),
+        "versions": versions(),
         "events": len(table),
         "t0_ns": table.t0_ns,
         "t1_ns": table.t1_ns,
@@ -136,7 +154,8 @@ def write_shard(
     return f"{stem}.json"
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of fastprof, Python and, if it is loaded, torch. Any thread."""
     found = {"fastprof": __version__, "python": platform.python_version()}
     torch = sys.modules.get("torch")
     if torch is not None:

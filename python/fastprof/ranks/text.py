@@ -49,6 +49,7 @@ def job_values(job: Job) -> dict[str, Any]:
         "world_size": job.world_size,
         "ranks_read": len(job.ranks),
         "problems": job.problems,
+        "killed": job.killed,
         "steps": len(job.steps),
         "ranks": per_rank,
         "stragglers": [

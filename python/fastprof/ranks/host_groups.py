@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""host_groups: the process group and sequence number of gloo's collectives, which their ranges do not have.
+
+torch's flight recorder keeps both for the last collectives (2,000 by default) of each process. gloo runs the work of a
+group on threads of that group, so that a range's thread says its group, and within a group, work begins in order.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RecordedCall", "host_groups", "recorded_calls"]
+
+Array: TypeAlias = NDArray[Any]
+_LATE = 3  # calls at the end of a recording that may have been issued, but not begun
+
+
+class RecordedCall(NamedTuple):
+    """A collective in torch's flight recorder. created_ns: Unix time of its issue. name: of its range."""
+
+    created_ns: int
+    name: str
+    group: str
+    sequence: int
+
+
+def recorded_calls() -> list[RecordedCall] | None:
+    """Return the collectives in this process's flight recorder, by group and sequence; None if the job has one group.
+
+    Also None if torch.distributed is not in use or this version has no recorder for gloo. Any thread.
+    """
+    distributed = sys.modules.get("torch.distributed.distributed_c10d")
+    native = sys.modules.get("torch._C._distributed_c10d")
+    with suppress(Exception):  # private, and different in each version
+        if distributed is None or native is None or distributed._world.group_count <= 1:
+            return None
+        entries = json.loads(native._dump_fr_trace_json(True, False))["entries"]
+        found = [
+            RecordedCall(
+                int(each["time_created_ns"]),
+                str(each["profiling_name"]),
+                str(each["process_group"][0]),
+                int(each["collective_seq_id"]),
+            )
+            for each in entries
+            if not each.get("is_p2p")
+        ]
+        return sorted(found, key=lambda each: (each.group, each.sequence))
+    return None
+
+
+def host_groups(
+    names: Sequence[str], start: Array, thread: Array, calls: Sequence[RecordedCall], end_ns: int
+) -> tuple[list[str], Array]:
+    """Return group and sequence number of each range; "" and -1 where they are unknown.
+
+    names, start, thread: of the ranges, by start. calls: of recorded_calls(). end_ns: end of the recording.
+    """
+    groups, sequence = [""] * len(names), np.full(len(names), -1, np.int64)
+    known = [each for each in calls if each.created_ns <= end_ns]
+    votes: dict[int, Counter[str]] = {}
+    for name in set(
+        names
+    ):  # the k-th last of a name, which is right unless two groups' threads raced
+        rows = [at for at, each in enumerate(names) if each == name]
+        issued = sorted(each for each in known if each.name == name)
+        for at, each in zip(reversed(rows), reversed(issued), strict=False):
+            votes.setdefault(int(thread[at]), Counter())[each.group] += 1
+    of_thread = {number: found.most_common(1)[0][0] for number, found in votes.items()}
+    for group in set(of_thread.values()):
+        rows = [at for at, number in enumerate(thread.tolist()) if of_thread.get(number) == group]
+        issued = [each for each in known if each.group == group]
+        for late in range(_LATE + 1):
+            pairs = list(zip(reversed(rows), reversed(issued[: len(issued) - late]), strict=False))
+            if pairs and all(names[at] == c.name and start[at] >= c.created_ns for at, c in pairs):
+                last = pairs[0][1].sequence
+                for back, at in enumerate(reversed(rows)):
+                    groups[at], sequence[at] = group, last - back
+                break
+    return groups, sequence

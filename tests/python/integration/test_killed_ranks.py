@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that are killed while they record: each is named in every answer, and what it had recorded is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import python
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+JOB = """
+import os, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+import torch
+import torch.distributed as dist
+import fastprof
+
+def work(rank, size, store):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    chosen = fastprof.schedule(wait=1, warmup=1, active=10, repeat=1)
+    handler = fastprof.rank_trace_handler("ranks")
+    with fastprof.profile(schedule=chosen, on_trace_ready=handler) as prof:
+        for step in range(12):
+            with fastprof.record_function("forward"):
+                dist.all_reduce(torch.ones(4))
+            if rank == 2 and step == 7:
+                with fastprof.record_function("data"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+            prof.step()
+
+if __name__ == "__main__":
+    import multiprocessing
+    spawn = multiprocessing.get_context("spawn")
+    ranks = [spawn.Process(target=work, args=(rank, 4, sys.argv[1])) for rank in range(4)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join(300)
+    print([each.exitcode for each in ranks])
+"""
+
+
+def ranks_command(folder: Path, *options: str) -> str:
+    return python("-m", "fastprof", "ranks", "ranks", *options, cwd=folder, check=True).stdout
+
+
+def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    (tmp_path / "job.py").write_text(JOB)
+    done = python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
+    assert done.stdout == "[1, 1, -9, 1]\n"
+    values = json.loads(ranks_command(tmp_path, "--as-json"))
+    (killed,) = values["killed"]
+    assert (killed["rank"], killed["step"], killed["alive"]) == (2, 7, False)
+    assert (killed["collective"], killed["collectives"]) == ("all_reduce 0", 6)  # of steps 2 to 7
+    sentence = values["problems"][0]
+    assert sentence.startswith("rank 2 was killed") and "in step 7, after all_reduce 0" in sentence
+    assert sentence in ranks_command(tmp_path)
+    assert sentence in ranks_command(tmp_path, "--html", "ranks.html")
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == [0, 1, 2, 3]
+    durations = job.parts("duration_ns")[2].tolist()
+    assert [ns >= 0 for ns in durations] == [step < 7 for step in job.steps.tolist()]
+    table = fastprof.recover(tmp_path / "ranks" / killed["records"])
+    assert killed["last_ns"] == table.t1_ns
+    assert sum(table.name(row) == "forward" for row in range(len(table))) == 6
+    assert list(job.collectives.rank[job.collectives.group == 0]).count(2) == 6
+    with pytest.raises(fastprof.errors.FormatError, match="rank 2 was killed"):
+        fastprof.ranks.open(tmp_path / "ranks", strict=True)
+
+
+PROGRAM = """
+import os, signal, sys, time, fastprof
+open("started-" + os.environ["RANK"], "w").close()
+while not all(os.path.exists(f"started-{rank}") for rank in sys.argv[2].split()):
+    time.sleep(0.01)
+for step in range(5):
+    with fastprof.record_function(f"ProfilerStep#{step}"):
+        with fastprof.record_function("work"):
+            time.sleep(0.001)
+        if step == 3 and os.environ["RANK"] == "1":
+            exec(sys.argv[1])
+"""
+
+
+def started(folder: Path, rank: int, end: str, ranks: str, **more: Any) -> subprocess.Popen[str]:
+    (folder / "program.py").write_text(PROGRAM)
+    environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+    words = ["-m", "fastprof", "run", "--ranks", "ranks", "program.py", end, ranks]
+    return subprocess.Popen(
+        [sys.executable, *words], cwd=folder, env=environment, text=True, **more
+    )
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)"])
+def test_a_rank_of_fastprof_run_that_ends_at_once(tmp_path: Path, end: str) -> None:
+    """Beside a rank that finishes, which leaves no records."""
+    running = [started(tmp_path, rank, end, "0 1") for rank in (0, 1)]
+    for each in running:
+        each.wait(300)
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert job.ranks == [0, 1] and job.world_size == 2
+    assert [(each["rank"], each["step"], each["alive"]) for each in job.killed] == [(1, 3, False)]
+    assert (job.parts("duration_ns") >= 0).tolist() == [[True] * 5, [True] * 3 + [False] * 2]
+    assert len(list((tmp_path / "ranks").glob("records-*"))) == 1
+
+
+def test_a_rank_that_still_runs(tmp_path: Path) -> None:
+    process = started(
+        tmp_path, 1, "print(1, flush=True); time.sleep(600)", "1", stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        with process.stdout as printed:
+            assert printed.readline() == "1\n"
+        job = fastprof.ranks.open(tmp_path / "ranks")
+        assert job.killed[0]["alive"] and job.killed[0]["step"] == 3
+        assert job.problems[0].startswith("rank 1 has not finished")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(300)
+    job = fastprof.ranks.open(tmp_path / "ranks")  # it wrote its shard at SIGTERM
+    assert job.killed == [] and job.ranks == [1]
+    assert not list((tmp_path / "ranks").glob("records-*"))
+
+
+@pytest.mark.parametrize("program", ["def", "import sys; sys.exit('usage')"])
+def test_a_program_that_does_not_start_leaves_no_records(tmp_path: Path, program: str) -> None:
+    python("-m", "fastprof", "run", "--ranks", "ranks", "-c", program, cwd=tmp_path)
+    assert not list(tmp_path.glob("ranks/records-*"))
+
+
+def test_recording_goes_on_where_records_cannot_be_kept(tmp_path: Path) -> None:
+    """Another profile has the process's backing file; and programs that ask for a spill file or a file of their own."""
+    handler = fastprof.rank_trace_handler(tmp_path / "ranks")
+    with fastprof.profile(backing_file=tmp_path / "first"):
+        prof = fastprof.profile(on_trace_ready=handler)
+        with pytest.warns(UserWarning, match="its records are lost"):
+            prof.start()
+        with fastprof.record_function("work"):
+            pass
+        prof.stop()
+    assert "its records are lost" in prof.missing["backing_file"]
+    for more in ({"overflow": "spill"}, {"backing_file": tmp_path / "own"}):
+        with fastprof.profile(on_trace_ready=handler, **more):  # type: ignore[arg-type]
+            assert not list(tmp_path.glob("ranks/records-*"))
+    assert len(list(tmp_path.glob("ranks/*.json"))) == 3
+    with fastprof.profile(on_trace_ready=handler):
+        assert len(list(tmp_path.glob("ranks/records-*"))) == 1
+    assert not list(tmp_path.glob("ranks/records-*"))
+    (tmp_path / "ranks" / "records-torn").write_bytes(b"fastprof\2")
+    assert any("records-torn" in each for each in fastprof.ranks.open(tmp_path / "ranks").problems)
