@@ -74,6 +74,11 @@ FORMATS = {
         "speedscope.app: flame graph",
         "fastprof.exporters.speedscope:export_speedscope",
     ),
+    "gecko": Format(
+        (".gecko.json",),
+        "profiler.firefox.com: call tree, flame graph, markers",
+        "fastprof.exporters.gecko:export_gecko",
+    ),
     "pprof": Format(
         (".pprof", ".pb"),
         "go tool pprof, Pyroscope, Parca: stacks",

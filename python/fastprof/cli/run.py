@@ -380,6 +380,8 @@ def _how_to_open(kind: str) -> str:
         return "; open it at https://ui.perfetto.dev"
     if kind in ("speedscope", "folded"):
         return "; open it at https://www.speedscope.app"
+    if kind == "gecko":
+        return "; open it at https://profiler.firefox.com"
     if kind == "pprof":
         return "; open it with: go tool pprof -http=: FILE"
     if kind == "html":

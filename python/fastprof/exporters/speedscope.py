@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastprof.base.atomic_file import atomic_text
 from fastprof.base.distinct import distinct
@@ -19,7 +20,7 @@ from fastprof.base.visible_text import encodable_text
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
-__all__ = ["export_speedscope", "speedscope_profile"]
+__all__ = ["export_speedscope", "nesting", "speedscope_profile", "thread_brackets"]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -46,36 +47,22 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
     earlier one is cut at the earlier one's end.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
-    start, end = tree.column("start_ns"), tree.column("end_ns")
-    nests = np.ones(len(tree), np.bool_)
-    if tree.is_async is not None:
-        nests &= ~tree.is_async
-    if tree.on_cpu is not None:
-        nests &= tree.on_cpu
-    origin = int(start[nests].min()) if bool(nests.any()) else 0
-    thread = tree.take(tree.table.thread)
-    names = tree.take(tree.table.name_id)
-    used, frame = np.unique(names, return_inverse=True)
+    used, frame = np.unique(tree.take(tree.table.name_id), return_inverse=True)
     profiles = []
     labels = {t.id: t.name for t in tree.table.tracks}
-    for number in distinct(thread[nests]).tolist():
-        rows = np.flatnonzero(nests & (thread == number))
-        rows = rows[np.lexsort((-end[rows], start[rows]))]
-        spans = zip(
-            (start[rows] - origin).tolist(),
-            (end[rows] - origin).tolist(),
-            frame[rows].tolist(),
-            strict=True,
-        )
-        events = list(_brackets(spans))
+    end_ns, threads = thread_brackets(tree, frame.reshape(-1))
+    for number, brackets in threads:
         profiles.append(
             {
                 "type": "evented",
                 "name": labels.get(number) or f"thread {number}",
                 "unit": "nanoseconds",
                 "startValue": 0,
-                "endValue": int(end[nests].max()) - origin,
-                "events": events,
+                "endValue": end_ns,
+                "events": [
+                    {"type": "O" if opens else "C", "frame": each, "at": at}
+                    for opens, each, at in brackets
+                ],
             }
         )
     texts = tree.table.names
@@ -89,17 +76,45 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
     }
 
 
-def _brackets(spans: Any) -> Iterator[dict[str, Any]]:
-    """Yield open and close events in time order, properly nested."""
+def thread_brackets(
+    tree: EventTree, frame: Any
+) -> tuple[int, list[tuple[int, Iterator[tuple[bool, int, int]]]]]:
+    """Return the end, and of each thread its id and (opens, frame, time) in time order, properly nested.
+
+    frame: of each row of the tree. Times are in ns from the first row; async rows and those of devices are left out.
+    """
+    start, end = tree.column("start_ns"), tree.column("end_ns")
+    nests = nesting(tree)
+    origin = int(start[nests].min()) if bool(nests.any()) else 0
+    thread = tree.take(tree.table.thread)
+    found = []
+    for number in distinct(thread[nests]).tolist():
+        rows = np.flatnonzero(nests & (thread == number))
+        rows = rows[np.lexsort((-end[rows], start[rows]))]
+        columns = (start[rows] - origin, end[rows] - origin, frame[rows])
+        found.append((number, _brackets(zip(*(c.tolist() for c in columns), strict=True))))
+    return (int(end[nests].max()) - origin if found else 0), found
+
+
+def nesting(tree: EventTree) -> NDArray[np.bool_]:
+    """Return the mask of a tree's rows that a stack can have: neither async nor of a device."""
+    nests = np.ones(len(tree), np.bool_)
+    for mask in (None if tree.is_async is None else ~tree.is_async, tree.on_cpu):
+        if mask is not None:
+            nests &= mask
+    return nests
+
+
+def _brackets(spans: Any) -> Iterator[tuple[bool, int, int]]:
     open_: list[tuple[int, int]] = []  # (end, frame)
     for start, end, frame in spans:
         while open_ and open_[-1][0] <= start:
             at, closed = open_.pop()
-            yield {"type": "C", "frame": closed, "at": at}
+            yield False, closed, at
         if open_:
             end = min(end, open_[-1][0])
-        yield {"type": "O", "frame": frame, "at": start}
+        yield True, frame, start
         open_.append((end, frame))
     while open_:
         at, closed = open_.pop()
-        yield {"type": "C", "frame": closed, "at": at}
+        yield False, closed, at

@@ -41,10 +41,11 @@ class TableResults:
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the table to a file, in the format of the path's suffix; compressed with gzip if it ends in .gz.
 
-        format: "native", "chrome", "perfetto", "speedscope", "pprof", "folded", "pstats", "html", "csv" or
-        "memory"; default: by the suffix (.fastprof, .json, .pftrace, .speedscope.json, .pprof, .folded, .pstats,
-        .html, .csv, .memory.html, ...). Raises errors.ValueError for an unknown suffix or format, errors.IoError if
-        the file cannot be written, and errors.Error if the format cannot represent the table. Any thread.
+        format: "native", "chrome", "perfetto", "speedscope", "gecko", "pprof", "folded", "pstats", "html",
+        "csv" or "memory"; default: by the suffix (.fastprof, .json, .pftrace, .speedscope.json, .gecko.json, .pprof,
+        .folded, .pstats, .html, .csv, .memory.html, ...). Raises errors.ValueError for an unknown suffix or
+        format, errors.IoError if the file cannot be written, and errors.Error if the format cannot represent the
+        table. Any thread.
 
             fastprof.load("trace.json").export("trace.pftrace")
         """

@@ -267,7 +267,7 @@ def test_first_lines_of_collapsed_stacks(
     assert [track.tid for track in table.tracks] == [tid]
 
 
-@pytest.mark.parametrize("suffix", ["speedscope.json", "folded", "pprof", "pb.gz"])
+@pytest.mark.parametrize("suffix", ["speedscope.json", "gecko.json", "folded", "pprof", "pb.gz"])
 def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
     with fastprof.profile() as profile:
         for _ in range(3):
@@ -282,6 +282,57 @@ def test_own_files_are_read_again(suffix: str, tmp_path: Path) -> None:
     found = {a.key: pytest.approx(a.self_cpu_time_total, abs=0.01) for a in again}
     found.pop("MainThread", None)  # collapsed stacks begin with the thread
     assert found == own
+
+
+def test_gecko_files_have_the_rows_that_were_written(tmp_path: Path) -> None:
+    """Random stacks with empty and adjacent equal rows: all rows again, in tables with the columns of the format."""
+    sites = [
+        fastprof.Site("step", "user_annotation", "/a/train.py", line=9),
+        fastprof.Site("aten::mm", "cpu_op"),
+        fastprof.Site("f (m.py:11)", "sample", "/a/m.py", "f", 11),
+        fastprof.Site("deflate (libz.so.1)", "sample", "/usr/lib/libz.so.1", "deflate"),
+        fastprof.Site("[unknown]", "sample", function="[unknown]"),
+    ]
+    chance = random.Random(48)
+    tracks = [fastprof.Track(1, 7, 7, "main"), fastprof.Track(5, 7, 9, "worker")]
+
+    def facts(table: Any) -> list[Any]:
+        origin = int(table.start_ns.min())
+        return sorted(
+            (tracks_of[i], *table.sites[site][:3], table.sites[site].line, int(begin) - origin, int(end) - origin)
+            for tracks_of in [[table.tracks[t].name for t in table.column("track")]]
+            for i, (site, begin, end) in enumerate(zip(table.column("site"), table.start_ns, table.end_ns, strict=True))
+        )  # fmt: skip
+
+    for round_number in range(50):
+        rows: list[tuple[int, int, int, int]] = []
+
+        def nest(begin: int, end: int, track: int, rows: list[Any], depth: int = 0) -> None:
+            while begin < end and depth < 6:
+                stop = chance.choice([begin, end, chance.randint(begin, end)])
+                rows.append((begin, stop, chance.randrange(len(sites)), track))
+                nest(begin, stop, track, rows, depth + 1)
+                begin = stop + chance.choice([0, 1, 1])
+
+        nest(1_700_000_000_000_000_000, 1_700_000_000_000_000_000 + 40**5, 0, rows)
+        nest(1_700_000_000_000_000_003, 1_700_000_000_000_000_000 + 30, 1, rows)
+        columns = dict(
+            zip(("start_ns", "end_ns", "site", "track"), zip(*rows, strict=True), strict=True)
+        )
+        table = fastprof.EventTable(columns, sites=sites, tracks=tracks)
+        path = tmp_path / f"{round_number}.gecko.json"
+        table.export(path)
+        assert facts(fastprof.load(path)) == facts(table)
+        document = json.loads(path.read_text())
+        for thread in document["threads"]:
+            for name, each in thread.items():
+                if isinstance(each, dict):
+                    assert {len(c) for c in each.values() if isinstance(c, list)} == {
+                        each["length"]
+                    }, name
+            texts = [thread["stringArray"][name] for name in thread["markers"]["name"]]
+            assert set(texts) <= {"step", "aten::mm"}
+            assert all(w >= 0 for w in thread["samples"]["weight"])
 
 
 @pytest.mark.parametrize("command", [["report"], ["report", "--flame"], ["explain"], ["doctor"]])

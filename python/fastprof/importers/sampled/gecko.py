@@ -14,6 +14,7 @@ from typing import Any
 from fastprof.importers.sampled.stack_rows import StackRows, StackTree, malformed
 from fastprof.importers.sampled.whole_file import json_object
 from fastprof.importers.source import Source
+from fastprof.model.sites import Site
 from fastprof.model.table import EventTable
 
 __all__ = ["read_gecko"]
@@ -26,17 +27,22 @@ def read_gecko(source: Source) -> EventTable:
     document = json_object(source)
     rows = StackRows(source, "gecko")
     with malformed(source):
-        _read_process(rows, document, document.get("shared") or {})
+        # Frames of our own files have the category of their event as subcategory; see exporters/gecko.py.
+        is_own = document.get("meta", {}).get("importedFrom") == "fastprof"
+        categories = document["meta"]["categories"] if is_own else None
+        _read_process(rows, document, document.get("shared") or {}, categories)
         return rows.finish(process_name=document.get("meta", {}).get("product") or "")
 
 
-def _read_process(rows: StackRows, document: dict[str, Any], shared: dict[str, Any]) -> None:
+def _read_process(
+    rows: StackRows, document: dict[str, Any], shared: dict[str, Any], categories: Any = None
+) -> None:
     interval_ms = document.get("meta", {}).get("interval") or 1
     for number, thread in enumerate(document.get("threads", ())):
         pid, tid = (_whole(thread.get(name), number) for name in ("pid", "tid"))
         track = rows.track(thread.get("name", ""), pid, tid, key=(pid, tid, number))
         tables = {**shared, **thread}
-        frames = _frames(rows, tables)
+        frames = _frames(rows, tables, categories)
         tree = StackTree()
         nodes: list[int] = []
         for prefix, frame in zip(*_columns(tables["stackTable"], "prefix", "frame"), strict=True):
@@ -62,7 +68,7 @@ def _samples(samples: dict[str, Any], nodes: list[int]) -> Iterator[tuple[int, i
         yield round(1e6 * at_ms), -1 if stack is None else nodes[stack]
 
 
-def _frames(rows: StackRows, tables: dict[str, Any]) -> list[int]:
+def _frames(rows: StackRows, tables: dict[str, Any], categories: Any) -> list[int]:
     texts = tables.get("stringTable") or tables.get("stringArray") or ()
     table = tables["frameTable"]
     if "schema" in table:
@@ -84,10 +90,19 @@ def _frames(rows: StackRows, tables: dict[str, Any]) -> list[int]:
     else:
         files = functions.get("fileName") or [None] * len(names)
     lines = table.get("line") or [None] * len(table["func"])
-    return [
-        rows.frame(names[func], "" if files[func] is None else texts[files[func]], line or 0)
-        for func, line in zip(table["func"], lines, strict=True)
-    ]
+    made = []
+    for number, (func, line) in enumerate(zip(table["func"], lines, strict=True)):
+        name, file = names[func], "" if files[func] is None else texts[files[func]]
+        category = "Python"
+        if categories is not None:
+            category = categories[table["category"][number]]["name"]
+        if category == "Range":
+            shown = categories[table["category"][number]]["subcategories"]
+            event = Site(name, shown[table["subcategory"][number]], file, line=line or 0)
+            made.append(rows.builder.site_of(event))
+        else:
+            made.append(rows.frame(name, file, line or 0))
+    return made
 
 
 def _columns(table: dict[str, Any], *names: str) -> list[list[Any]]:
