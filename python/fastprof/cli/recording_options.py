@@ -38,6 +38,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         " then recorded only with --calls",
     )
     recording.add_argument(
+        "--sample-tasks",
+        action="store_true",
+        help="also sample where suspended asyncio tasks wait, at most 50 times a second (implies --sample)",
+    )
+    recording.add_argument(
         "--min-duration",
         type=float,
         default=0,
@@ -144,6 +149,8 @@ def recording_arguments(
     calls_by_default: without --calls, --no-calls or --with-stack, record calls with a bound on their number.
     Raises errors.ValueError if an option is invalid or contradicts another, errors.IoError if the backing file exists.
     """
+    if options.sample_tasks and options.sample is None:
+        options.sample = 1000.0
     if options.max_records_mb < 0:
         raise errors.ValueError(
             f"invalid --max-records-mb {options.max_records_mb}. Use 0 (automatic) or a number of megabytes."
@@ -172,6 +179,7 @@ def recording_arguments(
         "python_calls": _calls(options, calls_by_default),
         "follow_children": options.follow,
         "sample_hz": options.sample,
+        "sample_tasks": options.sample_tasks,
     }
 
 

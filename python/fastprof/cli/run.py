@@ -278,6 +278,11 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
     if _has_samples(profiler):
         samples = profiler.samples().table(row_limit=options.row_limit, max_width=screen.width or 0)
         print_message("\n".join(map(screen.line, samples.split("\n"))))
+        if options.sample_tasks:
+            samples = profiler.samples().table(
+                mode="awaits", row_limit=options.row_limit, max_width=screen.width or 0
+            )
+            print_message("\n".join(map(screen.line, samples.split("\n"))))
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
         print_message(screen.line(line))
     if own_use := own_use_text(table.metadata):

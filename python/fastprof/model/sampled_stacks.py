@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["MODES", "NO_FRAME", "ON_CPU", "WAITS", "SampledStacks"]
+__all__ = ["AWAITS_STATE", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "SampledStacks"]
 
 Array: TypeAlias = NDArray[Any]
 
 NO_FRAME = "(outside of Python code)"
 
 _HAS_GIL, ON_CPU = 1, 2
-_WAIT_SHIFT, _WAITS_FOR_GIL = 4, 1
+_WAIT_SHIFT, _WAITS_FOR_GIL, _AWAITS = 4, 1, 9
+AWAITS_STATE = _AWAITS << _WAIT_SHIFT  # of the samples of a suspended task
 # Which samples count -> (bits of their state that are looked at, their values).
 MODES = {
     "wall": (0, 0),
@@ -27,11 +28,12 @@ MODES = {
     "off_cpu": (ON_CPU, 0),
     "gil": (_HAS_GIL, _HAS_GIL),
     "gil_wait": (0xF << _WAIT_SHIFT, _WAITS_FOR_GIL << _WAIT_SHIFT),
+    "awaits": (0xF << _WAIT_SHIFT, _AWAITS << _WAIT_SHIFT),
 }
 # What a thread did, by the upper bits of its state (csrc/adapters/python/thread_waits.hpp).
 WAITS = (
     *("(runs)", "waits for the GIL", "lock", "poll", "read", "write", "sleep"),
-    *("waits for a process", "another system call"),
+    *("waits for a process", "another system call", "suspended task"),
 )
 
 
@@ -43,8 +45,9 @@ class SampledStacks:
     time), thread (index in `threads`), node (of the innermost frame; -1: the thread ran no Python), count, state.
     A node is a frame below its parent (-1: outermost): code (index in `codes`), line (0: unknown). Parents precede.
     codes: (name, file, first line; of a native function its library, and 0). threads: (id of the kernel, 0 if unknown;
-    name). counts: ticks, missed_ticks, torn_samples, samples_without_room, sampler_cpu_ns, with native frames also
-    native_stacks and samples_without_native.
+    name); behind them rows of suspended tasks, sampled tasks_hz times a second. counts: ticks, missed_ticks,
+    torn_samples, samples_without_room, sampler_cpu_ns, with native frames also native_stacks and
+    samples_without_native, with tasks also task_ticks, torn_tasks, task_samples_left_out and task_sampler_cpu_ns.
     """
 
     hz: float
@@ -60,11 +63,18 @@ class SampledStacks:
     codes: tuple[tuple[str, str, int], ...]
     threads: tuple[tuple[int, str], ...]
     counts: Mapping[str, int]
+    tasks_hz: float = 0.0
 
     @property
     def period_ns(self) -> int:
         """Mean time between two samples of a thread."""
         return round(1e9 / self.hz)
+
+    @property
+    def threads_size(self) -> int:
+        """Number of threads without the tasks."""
+        tasks = self.thread[self.is_task]
+        return int(tasks.min()) if len(tasks) else len(self.threads)
 
     def with_names(self, names: Mapping[int, str]) -> SampledStacks:
         """Return the samples with the names of threads that `names` has, by the kernel's id."""
@@ -96,7 +106,13 @@ class SampledStacks:
             raise errors.ValueError(f"unknown mode {mode!r}. Use one of {', '.join(MODES)}.")
         looked_at, value = MODES[mode]
         counts: Array = (self.state & looked_at) == value
-        return counts
+        return counts if mode == "awaits" else counts & ~self.is_task
+
+    @property
+    def is_task(self) -> Array:
+        """The mask of the runs of suspended tasks, which are no thread's: only the mode "awaits" counts them."""
+        found: Array = self.wait == _AWAITS
+        return found
 
     @property
     def wait(self) -> Array:

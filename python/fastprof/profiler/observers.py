@@ -79,4 +79,4 @@ def _of_python(options: Options) -> Iterator[Observer]:
     if options.python_memory:
         yield PythonMemory(options.python_memory == "exact")
     if options.sample_hz:
-        yield StackSampling(options.sample_hz, native=options.native)
+        yield StackSampling(options.sample_hz, native=options.native, tasks=options.sample_tasks)

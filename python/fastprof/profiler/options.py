@@ -83,6 +83,7 @@ class Options:
     follow_children: bool = False
     tasks: bool = True
     sample_hz: float = 0.0  # 0: stacks are not sampled
+    sample_tasks: bool = False
     quiet: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -118,6 +119,7 @@ def make_options(
     tasks: bool = True,
     python_memory: bool | str = False,
     sample_hz: float | None = None,
+    sample_tasks: bool = False,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -221,6 +223,8 @@ def make_options(
             f"sample_hz must be above 0 and at most {MAX_SAMPLE_HZ}, not {sample_hz!r}. Use 100 to 1000, or None for"
             " no samples."
         )
+    if sample_tasks and not sample_hz:
+        raise errors.ValueError("sample_tasks=True requires sample_hz. Add sample_hz=1000.")
     if sample_hz and follow_children:
         missing["sample_hz"] = (
             "sample_hz applies to this process only: the processes that it starts are not sampled"
@@ -295,6 +299,7 @@ def make_options(
         follow_children=bool(follow_children),
         tasks=bool(categories & Category.TASK),
         sample_hz=float(sample_hz or 0),
+        sample_tasks=bool(sample_tasks),
         missing=missing,
     )
 

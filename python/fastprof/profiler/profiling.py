@@ -70,6 +70,8 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     thread that takes no GIL and, without native, stops no thread; see samples() and docs/sampling.md. Samples are
     also rows of category sample below the ranges of their thread, in events(), event_table and traces, unless calls
     are recorded. Followed processes are not sampled.
+    sample_tasks: with sample_hz, also sample where suspended asyncio tasks wait, at most 50 times a second, by a thread
+    that takes the GIL; see samples().table(mode="awaits"). Each task that waits has a track of its own.
 
     Memory:
 
@@ -172,6 +174,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         tasks: bool = True,
         python_memory: bool | str = False,
         sample_hz: float | None = None,
+        sample_tasks: bool = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -209,6 +212,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
             "tasks": bool(tasks) and self.enabled,
             "python_memory": python_memory if self.enabled else False,
             "sample_hz": sample_hz if self.enabled else None,
+            "sample_tasks": sample_tasks and self.enabled,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops

@@ -269,7 +269,9 @@ class Recording:
         return dict(filter(None, found))
 
     def _samples(self, capture: _core.Capture) -> SampledStacks | None:
-        names = {tid: name for _, pid, tid, name, *_ in capture.tracks() if pid == self._pid}
+        tracks = capture.tracks()
+        # Tasks have the id of the kernel's thread, too.
+        names = {tid: name for _, pid, tid, name, _, of, _ in tracks if pid == self._pid and of < 0}
         found = (observer.samples for observer in self._observers)
         return next((s.with_names(names) for s in found if s is not None), None)
 

@@ -11,6 +11,7 @@ from typing import Any
 from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
+from fastprof.profiler.task_sampling import SuspendedTasks
 
 __all__ = ["StackSampling", "is_start"]
 
@@ -24,8 +25,9 @@ class StackSampling(Observer):
 
     missing = "sample_hz"
 
-    def __init__(self, hz: float, *, native: bool = False) -> None:
+    def __init__(self, hz: float, *, native: bool = False, tasks: bool = False) -> None:
         self._hz = hz
+        self._tasks = SuspendedTasks(hz) if tasks else None
         self._sampler = _core.StackSampler(hz, _MAX_RUNS, native)
         self._names: dict[int, str] = {}
         self._samples: SampledStacks | None = None
@@ -35,14 +37,17 @@ class StackSampling(Observer):
         problem = self._sampler.begin()
         if problem:
             return [f"stacks are not sampled: {problem}"]
+        problems = [] if self._tasks is None else self._tasks.start()
         if problem := self._sampler.native_problem:
-            return [f"samples have no native frames: {problem}"]
-        return []
+            problems.append(f"samples have no native frames: {problem}")
+        return problems
 
     def finish(self) -> list[str]:
         if not self._sampler.active:
             return []
         self._names.update(_thread_names())
+        if self._tasks is not None:
+            self._tasks.finish()
         self._sampler.end()
         columns = self._sampler.columns()
         tids = columns.pop("tid").tolist()
@@ -55,9 +60,12 @@ class StackSampling(Observer):
                 (tid, self._names.get(tid) or name or f"thread {tid}") for tid, name in names
             ),
             counts=counts,
+            tasks_hz=0.0,
             **columns,
         )
         self._samples = found.without_outermost(is_start)
+        if self._tasks is not None:
+            self._samples = self._tasks.joined(self._samples)
         problems = []
         if room := counts["samples_without_room"]:
             problems.append(

@@ -83,8 +83,8 @@ class Samples:
         self._tasks = tasks
 
     def __len__(self) -> int:
-        """Return the number of samples of all threads."""
-        return int(self.stacks.count.sum())
+        """Return the number of samples of all threads, without those of suspended tasks."""
+        return int(self.stacks.count[self.stacks.in_mode("wall")].sum())
 
     def __str__(self) -> str:
         return self.table()
@@ -98,7 +98,8 @@ class Samples:
         "waits for the GIL", "lock", "poll", "read", "write", "sleep", ...; Linux) or "task" (the asyncio or trio task
         that ran, by the name of the task or of its coroutine). mode: "wall": all samples; "cpu": of
         threads that ran on a CPU; "off_cpu": of those that did not; "gil": of threads that held the GIL;
-        "gil_wait": of threads that waited for it. thread: name of the threads to count; None: all.
+        "gil_wait": of threads that waited for it; "awaits": where suspended tasks wait, if the profile was made with
+        sample_tasks=True, by function, line, module or task. thread: name of the threads to count; None: all.
         Raises errors.ValueError for other values.
         """
         stacks = self.stacks
@@ -112,9 +113,10 @@ class Samples:
                     f"no samples of a thread {thread!r}. Threads are in shares(by='thread')."
                 )
             kept = kept & np.isin(stacks.thread, wanted)
-        key = self._key(by)
         own: dict[tuple[str, str, int], int] = {}
         total: dict[tuple[str, str, int], int] = {}
+        if by == "task" and mode == "awaits":
+            by = "thread"
         if by == "task":
             if self._tasks is None:
                 raise errors.ValueError("these samples have no tasks. Use prof.samples().")
@@ -123,6 +125,7 @@ class Samples:
                 if count:
                     own[name, "", 0] = total[name, "", 0] = count
         elif by in ("thread", "wait"):
+            key = self._key(by)
             numbers = stacks.thread if by == "thread" else stacks.wait
             sums = np.bincount(numbers[kept], weights=stacks.count[kept])
             for number, count in enumerate(sums.astype(np.int64).tolist()):
@@ -130,6 +133,7 @@ class Samples:
                     each = key(number)
                     own[each] = total[each] = own.get(each, 0) + count
         else:
+            key = self._key(by)
             nodes = stacks.node[kept] + 1
             sums = np.bincount(nodes, weights=stacks.count[kept], minlength=1).astype(np.int64)
             if sums[0]:
@@ -231,14 +235,17 @@ class Samples:
     def _facts(self, mode: str) -> list[str]:
         stacks, counts = self.stacks, self.stacks.counts
         size = int(stacks.count[stacks.in_mode(mode)].sum())
-        text = f"{size} samples of {len(stacks.threads)} threads at {stacks.hz:g} Hz"
+        text = f"{size} samples of {stacks.threads_size} threads at {stacks.hz:g} Hz"
         text += "" if mode == "wall" else f", mode {mode}, of {len(self)}"
+        if mode == "awaits":
+            text = f"{size} samples of suspended tasks at {stacks.tasks_hz:g} Hz"
         facts = [text]
         for name, what in (
             ("missed_ticks", "ticks missed"),
             ("torn_samples", "samples torn (the stack changed while it was copied)"),
             ("samples_without_room", "samples not kept"),
             ("samples_without_native", "samples without native frames"),
+            ("task_samples_left_out", "samples of tasks not kept (more than 1000 at a time)"),
         ):
             if counts.get(name):
                 facts.append(f"{counts[name]} {what}")

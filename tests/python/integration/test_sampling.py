@@ -235,6 +235,68 @@ def test_shares_of_asyncio_tasks():
     assert sum(counts.values()) == sum(s.own for s in samples.shares(mode="cpu"))
 
 
+def test_where_suspended_tasks_wait():
+    """Tasks whose chains of awaits are known: each sample of a task has its chain, and threads have no sample more."""
+
+    class Awaitable:
+        def __await__(self):
+            yield from asyncio.Event().wait().__await__()
+
+    async def inner():
+        await asyncio.get_running_loop().create_future()
+
+    async def outer():
+        await inner()
+
+    async def generates():
+        await inner()
+        yield
+
+    async def iterates():
+        async for _ in generates():
+            pass
+
+    async def custom():
+        await Awaitable()
+
+    async def main():
+        tasks = [asyncio.create_task(f(), name=f.__name__) for f in (outer, iterates, custom)]
+        tasks += [asyncio.create_task(inner()) for _ in range(20)]
+        for _ in range(150):
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    with fastprof.profile(sample_hz=200, sample_tasks=True) as prof:
+        asyncio.run(main())
+    if "sample_hz" in prof.missing:
+        pytest.skip(prof.missing["sample_hz"])
+    samples = prof.samples()
+    stacks = samples.stacks
+    chains = {}
+    for run in range(len(stacks.node)):
+        if stacks.is_task[run] and stacks.count[run]:
+            codes = (stacks.codes[stacks.code[node]][0] for node in stacks.path(stacks.node[run]))
+            chain = [name.rpartition(".")[2] for name in codes][::-1]
+            if not chain[-1].startswith("(ready"):
+                name = stacks.threads[stacks.thread[run]][1].removeprefix("task ")
+                chains.setdefault(name.rpartition(".")[2], set()).add(tuple(chain))
+    assert chains == {
+        "main": {("main", "sleep")},
+        "outer": {("outer", "inner")},
+        "iterates": {("iterates", "generates", "inner")},
+        "custom": {("custom", "__await__", "wait")},
+        "inner": {("inner",)},
+    }
+    shares = {s.name.rpartition(".")[2]: s for s in samples.shares(mode="awaits")}
+    assert shares["inner"].own > 10 * shares["outer"].total > 0
+    assert len(samples) == sum(s.own for s in samples.shares("wait"))
+    assert any(track.name == "task outer" for track in prof.event_table.tracks)
+    with pytest.raises(ValueError, match="sample_hz=1000"):
+        fastprof.profile(sample_tasks=True)
+
+
 def test_command_prints_shares(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
