@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "fastprof/platform/checked_copy.hpp"
 #include "fastprof/platform/threads.hpp"
 
@@ -13,9 +15,18 @@ namespace {
 constexpr size_t kMaxThreads = 1 << 16;  // a longer list is a torn one
 
 #if PY_VERSION_HEX >= 0x030B0000
-constexpr size_t kThreadBytes = offsetof(PyThreadState, datastack_top) + sizeof(void*);
+constexpr size_t kLastWord = offsetof(PyThreadState, datastack_top);
 #else
-constexpr size_t kThreadBytes = offsetof(PyThreadState, id) + sizeof(uint64_t);
+constexpr size_t kLastWord = offsetof(PyThreadState, id);
+#endif
+constexpr size_t kExceptionItem = offsetof(PyThreadState, exc_state);
+constexpr size_t kThreadBytes =
+    std::max(kLastWord + sizeof(uint64_t), kExceptionItem + sizeof(_PyErr_StackItem));
+constexpr size_t kMaxExceptionItems = 16;  // generators that run inside of one another
+#if PY_VERSION_HEX >= 0x030C0000
+constexpr size_t kRaised = offsetof(PyThreadState, current_exception);
+#else
+constexpr size_t kRaised = offsetof(PyThreadState, curexc_type);
 #endif
 
 }  // namespace
@@ -58,7 +69,7 @@ ThreadWords OtherThreads::words_of(int pid, uintptr_t address, const char* copy)
     if (platform::copy_pieces(pid, &piece, 1) != 1) words.tid = 0;
   }
 #endif
-  (void)pid;
+  words.has_exception = has_exception(pid, address, copy);
 #if PY_VERSION_HEX >= 0x030D0000
   const auto status =
       load_at<decltype(PyThreadState::_status)>(copy, offsetof(PyThreadState, _status));
@@ -71,6 +82,25 @@ ThreadWords OtherThreads::words_of(int pid, uintptr_t address, const char* copy)
   words.has_gil = reinterpret_cast<uintptr_t>(_PyThreadState_UncheckedGet()) == address;
 #endif
   return words;
+}
+
+// A generator has an item of its own while it runs; that of its caller follows.
+bool OtherThreads::has_exception(int pid, uintptr_t address, const char* copy) const noexcept {
+  if (load_at<uintptr_t>(copy, kRaised) != 0) return true;
+  auto at = load_at<uintptr_t>(copy, offsetof(PyThreadState, exc_info));
+  for (size_t i = 0; at != 0 && i < kMaxExceptionItems; ++i) {
+    char own[sizeof(_PyErr_StackItem)];
+    const char* item = copy + kExceptionItem;
+    if (at != address + kExceptionItem) {
+      const platform::MemoryPiece piece = {at, own, sizeof own};
+      if (platform::copy_pieces(pid, &piece, 1) != 1) return false;
+      item = own;
+    }
+    const auto value = load_at<uintptr_t>(item, offsetof(_PyErr_StackItem, exc_value));
+    if (value != 0 && value != reinterpret_cast<uintptr_t>(Py_None)) return true;
+    at = load_at<uintptr_t>(item, offsetof(_PyErr_StackItem, previous_item));
+  }
+  return false;
 }
 
 bool OtherThreads::read(int pid) {

@@ -20,6 +20,7 @@ struct ThreadWords {
   uint64_t id;
   uint32_t tid;  // of the kernel; 0 if unknown
   bool has_gil;
+  bool has_exception = false;  // raises one, or handles one
 };
 
 // Use from one thread.
@@ -35,6 +36,7 @@ class OtherThreads {
 
  private:
   ThreadWords words_of(int pid, uintptr_t address, const char* copy) const noexcept;
+  bool has_exception(int pid, uintptr_t address, const char* copy) const noexcept;
   bool walk(int pid, uintptr_t head);
 
   std::vector<uintptr_t> addresses_;  // of the last read, in the list's order

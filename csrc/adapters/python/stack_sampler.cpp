@@ -262,6 +262,7 @@ void StackSampler::finish(const Wanted& wanted, int64_t now_ns, uint64_t number)
   }
   uint8_t state = thread.has_gil ? kHasGil : 0;
   if (known.truncated) state |= kTruncated;
+  if (thread.has_exception) state |= kHasException;
   if (!wanted.has_clock) {
     state |= thread.has_gil ? kOnCpu : 0;
   } else if (wanted.used_ns != 0 && !wanted.is_new) {

@@ -25,7 +25,8 @@ namespace python_adapter {
 // States of a thread in a sample, as bits.
 constexpr uint8_t kHasGil = 1;
 constexpr uint8_t kOnCpu = 2;
-constexpr uint8_t kTruncated = 4;   // outer frames are missing
+constexpr uint8_t kTruncated = 4;  // outer frames are missing
+constexpr uint8_t kHasException = 8;
 constexpr unsigned kWaitShift = 4;  // above: a ThreadWait
 
 // Consecutive samples of a thread with the same stack and state.

@@ -18,7 +18,7 @@ Array: TypeAlias = NDArray[Any]
 
 NO_FRAME = "(outside of Python code)"
 
-_HAS_GIL, ON_CPU = 1, 2
+_HAS_GIL, ON_CPU, _HAS_EXCEPTION = 1, 2, 8
 _WAIT_SHIFT, _WAITS_FOR_GIL, _AWAITS = 4, 1, 9
 AWAITS_STATE = _AWAITS << _WAIT_SHIFT  # of the samples of a suspended task
 # Which samples count -> (bits of their state that are looked at, their values).
@@ -28,6 +28,7 @@ MODES = {
     "off_cpu": (ON_CPU, 0),
     "gil": (_HAS_GIL, _HAS_GIL),
     "gil_wait": (0xF << _WAIT_SHIFT, _WAITS_FOR_GIL << _WAIT_SHIFT),
+    "exception": (_HAS_EXCEPTION, _HAS_EXCEPTION),
     "awaits": (0xF << _WAIT_SHIFT, _AWAITS << _WAIT_SHIFT),
 }
 # What a thread did, by the upper bits of its state (csrc/adapters/python/thread_waits.hpp).

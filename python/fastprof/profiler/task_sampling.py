@@ -65,11 +65,11 @@ class SuspendedTasks:
         pause = _thread.allocate_lock()
         pause.acquire()
         cost_s = 0.0
-        while not self._ended:
+        while True:
             wait_s = max(random.uniform(0.5, 1.5) / self.hz, cost_s / _MAX_SHARE)
             pause.acquire(timeout=min(wait_s, 60.0))
             if self._ended:
-                break
+                return
             begin_ns = time.thread_time_ns()
             self._tick()
             cost_ns = time.thread_time_ns() - begin_ns

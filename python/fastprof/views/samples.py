@@ -98,8 +98,9 @@ class Samples:
         "waits for the GIL", "lock", "poll", "read", "write", "sleep", ...; Linux) or "task" (the asyncio or trio task
         that ran, by the name of the task or of its coroutine). mode: "wall": all samples; "cpu": of
         threads that ran on a CPU; "off_cpu": of those that did not; "gil": of threads that held the GIL;
-        "gil_wait": of threads that waited for it; "awaits": where suspended tasks wait, if the profile was made with
-        sample_tasks=True, by function, line, module or task. thread: name of the threads to count; None: all.
+        "gil_wait": of threads that waited for it; "exception": of threads that raise an exception or handle one;
+        "awaits": where suspended tasks wait, if the profile was made with sample_tasks=True, by function, line, module
+        or task. thread: name of the threads to count; None: all.
         Raises errors.ValueError for other values.
         """
         stacks = self.stacks

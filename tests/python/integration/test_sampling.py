@@ -2,6 +2,7 @@
 """Sampled stacks against programs whose shares are known, and against what may happen to a sampled thread."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import select
@@ -233,6 +234,55 @@ def test_shares_of_asyncio_tasks():
     assert size > 50 and chi_square < 40, counts
     assert counts["(outside of tasks)"] > 20
     assert sum(counts.values()) == sum(s.own for s in samples.shares(mode="cpu"))
+
+
+def test_samples_of_threads_with_an_exception():
+    """Functions that run once, inside or outside of a handler: a sample is wrong at most where one follows another."""
+
+    def spin():
+        until = time.thread_time() + 0.2
+        while time.thread_time() < until:
+            pass
+
+    def before():
+        spin()
+
+    def handles():
+        spin()
+
+    def generates():
+        spin()
+        yield
+
+    def unwinds():
+        try:
+            raise KeyError
+        finally:
+            spin()
+
+    def after():
+        spin()
+
+    def run():
+        before()
+        try:
+            raise ValueError
+        except ValueError:
+            handles()
+            next(generates())
+        with contextlib.suppress(KeyError):
+            unwinds()
+        after()
+
+    samples = _sampled(run).samples()
+    raised = {s.name.rpartition(".")[2]: s.total for s in samples.shares(mode="exception")}
+    for share in samples.shares():
+        name = share.name.rpartition(".")[2]
+        if name in ("before", "after"):
+            assert raised.get(name, 0) <= 2 < share.total
+        elif name in ("handles", "generates", "unwinds"):
+            assert share.total - raised.get(name, 0) <= 2 < share.total
+    assert {"handles", "generates", "unwinds"} <= raised.keys()
 
 
 def test_where_suspended_tasks_wait():
