@@ -159,9 +159,11 @@ finish()
     "answers of a server": ("waiting for input or output ask", """
 import socket, threading, time
 near, far = socket.socketpair()
-def server():
+def server():  # its sleep is shorter than the wait for all that it does
     for _ in range(5):
-        far.recv(1); time.sleep(0.05); far.send(b"x")
+        far.recv(1); time.sleep(0.02); busy_until = time.thread_time() + 0.04
+        while time.thread_time() < busy_until: pass
+        far.send(b"x")
 threading.Thread(target=server, daemon=True).start()
 def ask():
     for _ in range(5):
