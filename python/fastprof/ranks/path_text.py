@@ -15,7 +15,7 @@ from fastprof.ranks.step_graph import StepGraph
 __all__ = ["parse_what_if", "path_lines", "path_values"]
 
 _STEPS = 20
-_MOST_EVENTS = 2_000_000  # of all ranks; with more, the path by op is found only on request
+_MOST_EVENTS = 200_000  # of all ranks; with more, the path by op is found only on request
 _SHOWN = 12
 
 
