@@ -135,6 +135,12 @@ def run(options: argparse.Namespace) -> int:
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
+        for name in ("sample_tasks", "native"):
+            if getattr(options, name):
+                raise errors.ValueError(
+                    f"a flight recorder has no --{name.replace('_', '-')}: its samples are of Python stacks of"
+                    " threads. Leave it out, or ask the running program with fastprof profile."
+                )
         return run_under_recorder(call, options.flight_recorder or "1", options.sample)
     start_folder = os.getcwd()
     write_rank = None
