@@ -37,6 +37,8 @@ DEFAULTS: dict[str, Any] = {
     "native": False,
     "follow_children": False,
     "python_memory": False,
+    "sample_tasks": False,
+    "on_trace_ready": None,
     "sample_hz": None,
 }
 
@@ -59,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
             {"native": True, "python_calls": fastprof.CallFilter(min_duration_us=50)},
         ),
         (["--sample"], {"sample_hz": 1000.0, "python_calls": False}),
+        (["--sample-tasks"], {"sample_hz": 1000.0, "python_calls": False, "sample_tasks": True}),
         (["--sample=50", "--calls"], {"sample_hz": 50.0, "python_calls": True}),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
