@@ -104,6 +104,11 @@ def ranks(options: argparse.Namespace) -> int:
     from fastprof.ranks.text import job_lines, job_values
 
     what_if = parse_what_if(options.what_if)
+    for name in ("html", "output", "before"):
+        if what_if and getattr(options, name) is not None:
+            raise errors.ValueError(
+                f"--what-if is printed, or part of --as-json. Leave out --{name}, or ask in two commands."
+            )
     # Ray prints to stdout when a worker dies.
     with redirect_stdout(sys.stderr) if options.engine is not None else nullcontext():
         job: Any = open_job(options.folder, strict=options.strict, engine=options.engine)

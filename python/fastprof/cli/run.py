@@ -113,6 +113,12 @@ def add_parser(commands: Subparsers) -> None:
         " table: see fastprof ranks",
     )
     recording.add_argument(
+        "--no-keep-records",
+        action="store_true",
+        help="with --ranks: keep nothing of a rank that is killed, so that the program can use a backing file or a"
+        " flight recorder of its own",
+    )
+    recording.add_argument(
         "--flight-recorder",
         nargs="?",
         const="1",
@@ -147,7 +153,9 @@ def run(options: argparse.Namespace) -> int:
     if options.ranks is not None:
         from fastprof.ranks.handler import RankTraceHandler
 
-        write_rank = RankTraceHandler(options.ranks, deferred=True)
+        write_rank = RankTraceHandler(
+            options.ranks, keep_records=not options.no_keep_records, deferred=True
+        )
         options.no_trace = options.no_trace or options.output is None
         options.no_table = True
     outputs = _outputs(options, call)

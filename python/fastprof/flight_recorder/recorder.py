@@ -191,7 +191,7 @@ class FlightRecorder:
                 return path
             copy = f"{self.records}.{os.urandom(4).hex()}.part"
             try:
-                write_dump(self.records, copy, reason, "", self.options.seconds)
+                write_dump(self.records, copy, reason, "", self.options.seconds, stacks)
                 read_dump(copy).export(path)
             finally:
                 with contextlib.suppress(OSError):

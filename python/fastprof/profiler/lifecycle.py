@@ -306,8 +306,9 @@ class ProfileLife:
         """Create a session and a trace id; in a warm-up step, also fault in the session's memory."""
         self.trace_id = self.create_trace_id()
         options = self._current_options()
-        keeper = getattr(self.on_trace_ready, "records_of", None)
-        kept = None if keeper is None else keeper(options)
+        # Of the type: an object such as a mock has any attribute.
+        keeper = getattr(type(self.on_trace_ready), "records_of", None)
+        kept = None if keeper is None else keeper(self.on_trace_ready, options)
         if kept is None:
             self._recording = Recording(options, keep_file=options.keep_backing_file)
         else:

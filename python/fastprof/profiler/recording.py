@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.native_numbers import OverflowPolicy
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
@@ -35,6 +36,11 @@ T = TypeVar("T")
 
 # The file that has all records of this process while its flight recorder runs, set by that: no other can.
 flight_file = ""
+_handler_pid = 0  # of the process in which a recording had a file for its handler
+_KEPT = (
+    "The file of a rank's trace handler has the records: give rank_trace_handler() keep_records=False, or "
+    "`fastprof run --ranks` --no-keep-records"
+)
 
 
 class Recording:
@@ -121,17 +127,29 @@ class Recording:
                 self.add_fact(FOLDER_FACT, self._children.folder)
 
     def _start_session(self) -> None:
+        global _handler_pid
         try:
             self._session.start()
         except (errors.IoError, errors.StateError) as error:
-            if not self._for_handler:
+            others = isinstance(error, errors.StateError) and _handler_pid == os.getpid()
+            if not self._for_handler and (not others or not self._options.backing_file):
                 raise
+            if not self._for_handler and self._options.overflow == OverflowPolicy.OVERWRITE_OLDEST:
+                raise errors.StateError(f"{error}. {_KEPT}") from error
+            reason = f"if this process is killed, its records are lost: {error}"
+            reason = reason if self._for_handler else _KEPT
             self._for_handler = False
             self._options = replace(self._options, backing_file="")
             self._make_session(self._options, [], False)
             self._session.start()
-            reason = f"if this process is killed, its records are lost: {error}"
             report_missing(self._options, "backing_file", reason)
+        if self._for_handler:
+            _handler_pid = os.getpid()
+
+    def _release_file(self) -> None:
+        global _handler_pid
+        if self._for_handler:
+            _handler_pid = 0
 
     @property
     def missing(self) -> dict[str, str]:
@@ -182,6 +200,7 @@ class Recording:
         self._close_children()
         self._stop_observing()
         self._session.abandon()
+        self._release_file()
         if self._for_handler and self.in_its_process:
             with suppress(OSError):  # not made
                 os.unlink(self._options.backing_file)
@@ -205,6 +224,7 @@ class Recording:
         """End without reading the records, which stay in the backing file. Any thread."""
         self._stop_observing()
         self._session.abandon()
+        self._release_file()
 
     @property
     def in_its_process(self) -> bool:
@@ -311,6 +331,7 @@ class Recording:
             )
         try:
             capture = self._session.stop(self._thread_names(), program_name())
+            self._release_file()
         except MemoryError as error:
             raise MemoryError(
                 "profile: there is no memory for the events, which are kept. Free memory and call stop() again."

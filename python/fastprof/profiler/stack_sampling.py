@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +12,12 @@ from typing import Any
 from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
-from fastprof.profiler.task_sampling import SuspendedTasks
 
 __all__ = ["StackSampling", "is_start"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
+_TASKS = "fastprof.profiler.task_sampling"
 _MAX_RUNS = 1 << 23  # of 40 bytes
 
 
@@ -27,7 +28,11 @@ class StackSampling(Observer):
 
     def __init__(self, hz: float, *, native: bool = False, tasks: bool = False) -> None:
         self._hz = hz
-        self._tasks = SuspendedTasks(hz) if tasks else None
+        self._tasks: Any = None
+        if tasks:
+            from fastprof.profiler.task_sampling import SuspendedTasks
+
+            self._tasks = SuspendedTasks(hz)
         self._sampler = _core.StackSampler(hz, _MAX_RUNS, native)
         self._names: dict[int, str] = {}
         self._samples: SampledStacks | None = None
@@ -64,6 +69,9 @@ class StackSampling(Observer):
             **columns,
         )
         self._samples = found.without_outermost(is_start)
+        sampling: Any = sys.modules.get(_TASKS)
+        if sampling is not None:
+            self._samples = sampling.without_samplers(self._samples)
         if self._tasks is not None:
             self._samples = self._tasks.joined(self._samples)
         problems = []

@@ -23,7 +23,7 @@ import numpy as np
 
 from fastprof.model.sampled_stacks import AWAITS_STATE, SampledStacks
 
-__all__ = ["SuspendedTasks"]
+__all__ = ["SuspendedTasks", "without_samplers"]
 
 _MAX_HZ = 50.0
 _MAX_TASKS = 1000  # at a time
@@ -38,12 +38,31 @@ _Code = tuple[str, str, int]
 _Path = tuple[tuple[_Code, int], ...]  # functions and lines, outermost first
 
 
+_samplers: set[int] = set()  # the kernel's ids of threads that sample, or did
+
+
+def without_samplers(samples: SampledStacks) -> SampledStacks:
+    """Return the samples without those of threads that sample tasks, of this profile or of another one."""
+    own = [tid in _samplers for tid, _ in samples.threads]
+    if not any(own):
+        return samples
+    kept = ~np.array(own, np.bool_)[samples.thread]
+    number: Any = np.cumsum(~np.array(own)) - 1
+    columns = {
+        name: getattr(samples, name)[kept]
+        for name in ("first_ns", "last_ns", "node", "count", "state")
+    }
+    threads = tuple(t for t, is_own in zip(samples.threads, own, strict=True) if not is_own)
+    return replace(samples, thread=number[samples.thread[kept]], threads=threads, **columns)
+
+
 class SuspendedTasks:
     """Samples of tasks from start() to finish(), which one thread calls."""
 
     def __init__(self, hz: float) -> None:
         self.hz = min(hz, _MAX_HZ)
-        self.thread_id = 0  # the kernel's, of the thread that samples
+        self._random = random.Random()  # the program's own numbers stay as they are
+        self._pause = _thread.allocate_lock()
         self._ended = False
         self._names: list[str] = []  # of rows: each has one task at a time
         self._runs: list[list[Any]] = []  # first, last, task, path, count
@@ -57,17 +76,16 @@ class SuspendedTasks:
         """Begin; return what is not sampled."""
         if sys.hexversion >= 0x030E0000:
             return ["suspended tasks are not sampled: use CPython 3.10 to 3.13"]
+        self._pause.acquire()
         _thread.start_new_thread(self._run, ())
         return []
 
     def _run(self) -> None:
-        self.thread_id = _thread.get_native_id()
-        pause = _thread.allocate_lock()
-        pause.acquire()
+        _samplers.add(_thread.get_native_id())
         cost_s = 0.0
         while True:
-            wait_s = max(random.uniform(0.5, 1.5) / self.hz, cost_s / _MAX_SHARE)
-            pause.acquire(timeout=min(wait_s, 60.0))
+            wait_s = max(self._random.uniform(0.5, 1.5) / self.hz, cost_s / _MAX_SHARE)
+            self._pause.acquire(timeout=min(wait_s, 60.0))
             if self._ended:
                 return
             begin_ns = time.thread_time_ns()
@@ -88,7 +106,7 @@ class SuspendedTasks:
         at_ns = time.time_ns()
         for key, (known, row) in list(self._row_of.items()):
             task = known()
-            if task is None or task.done():
+            if task is None or self._is_done(task):
                 del self._row_of[key]
                 self._add(row, None, at_ns)
                 self._free.setdefault(self._names[row], []).append(row)
@@ -96,14 +114,21 @@ class SuspendedTasks:
             if self._ended:
                 return
             try:
-                if task.done() or (row := self._row(task)) < 0:
+                if self._is_done(task) or (row := self._row(task)) < 0:
                     continue
                 at_ns = time.time_ns()
                 path = self._path(task)
-            except Exception:  # of a class of the program's own
+            except BaseException:  # of a class of the program's own
                 self._counts["torn_tasks"] += 1
                 continue
             self._add(row, path, at_ns)
+
+    def _is_done(self, task: Any) -> bool:
+        try:
+            return bool(task.done())
+        except BaseException:  # of a class of the program's own
+            self._counts["torn_tasks"] += 1
+            return True
 
     def _row(self, task: Any) -> int:
         """Return the number of a task's row, of those that ended tasks of its name have left; -1: none."""
@@ -156,14 +181,11 @@ class SuspendedTasks:
     def finish(self) -> None:
         """End; the thread may still be in a tick, whose samples are left out."""
         self._ended = True
+        if self._pause.locked():
+            self._pause.release()
 
     def joined(self, samples: SampledStacks) -> SampledStacks:
-        """Return the samples without those of this thread, and with a thread for each task, after finish()."""
-        shown = [tid == 0 or tid != self.thread_id for tid, _ in samples.threads]
-        kept = np.array(shown, np.bool_)[samples.thread]
-        number: Any = np.cumsum(shown) - 1
-        threads = tuple(t for t, is_shown in zip(samples.threads, shown, strict=True) if is_shown)
-        samples = replace(samples, thread=number[samples.thread], threads=threads)
+        """Return the samples with a thread for each task, after finish()."""
         runs = [list(run) for run in self._runs]
         codes: dict[_Code, int] = {}
         nodes: dict[tuple[int, int, int], int] = {}
@@ -187,7 +209,7 @@ class SuspendedTasks:
         }
         tree = np.array(list(nodes), np.int64).reshape(-1, 3)
         changed: dict[str, Any] = {
-            name: np.concatenate([column[kept], added[name].astype(column.dtype)])
+            name: np.concatenate([column, added[name].astype(column.dtype)])
             for name in added
             for column in [getattr(samples, name)]
         }

@@ -60,6 +60,11 @@ def recovered_shards(
             found.append((name, *_read(os.path.join(folder, name))))
         except errors.Error as error:
             problems.append(f"{name}: records of a rank that did not finish: {error}: left out")
+    ranks = {each.get("process"): each for each in finished}
+    for _, facts, _ in found:  # an earlier part of the same recording says who it is
+        if facts["found_by"] == "nothing" and (same := ranks.get(facts["process"])) is not None:
+            facts.update({key: same[key] for key in ("rank", "world_size") if key in same})
+            facts.update(job_id=str(same.get("job_id", "")), found_by="an earlier part")
     unknown = [each for each in found if each[1]["found_by"] == "nothing"]
     known = [*finished, *(each[1] for each in found if each[1]["found_by"] != "nothing")]
     for name, facts, table in found:

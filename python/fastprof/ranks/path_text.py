@@ -28,9 +28,10 @@ def parse_what_if(texts: Sequence[str]) -> list[tuple[str, float]]:
             factor = float(number.removesuffix("x"))
         except ValueError:
             factor = 0.0
-        if not name or not 0 < factor < float("inf"):
+        if not name or not 1e-6 <= factor <= 1e6:
             raise errors.ValueError(
-                f"invalid what-if {text!r}. Write a name or a pattern and how many times faster, such as 'aten::mm=2'."
+                f"invalid what-if {text!r}. Write a name or a pattern and how many times faster, such as 'aten::mm=2':"
+                " 1e-6 to 1e6."
             )
         found.append((name, factor))
     return found
@@ -45,6 +46,10 @@ def path_values(job: Job, what_if: Sequence[tuple[str, float]] = ()) -> dict[str
     """
     events = sum(int(each.get("events", 0)) for each in job.manifests)
     steps = job.complete_steps[:_STEPS].tolist() if job.clocks else []
+    if what_if and not steps:
+        raise errors.ValueError(
+            "there is no step of all ranks with known clocks to replay. Leave --what-if out."
+        )
     if not steps or (events > _MOST_EVENTS and not what_if):
         return {"path_by_op": [], "path_steps": 0, "what_if": []}
     graphs = [job.step_graph(step) for step in steps]

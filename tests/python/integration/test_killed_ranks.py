@@ -164,3 +164,28 @@ def test_recording_goes_on_where_records_cannot_be_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("ranks/records-*"))
     (tmp_path / "ranks" / "records-torn").write_bytes(b"fastprof\2")
     assert any("records-torn" in each for each in fastprof.ranks.open(tmp_path / "ranks").problems)
+
+
+def test_a_later_recording_of_a_process_without_a_launcher(tmp_path: Path) -> None:
+    """The part that it had finished says which rank it was; a handler is found by its type, not by any attribute."""
+    code = """
+import os, signal, unittest.mock
+import fastprof
+called = unittest.mock.MagicMock()
+with fastprof.profile(on_trace_ready=called):
+    pass
+assert called.call_count == 1
+cycles = fastprof.schedule(wait=1, warmup=1, active=2, repeat=2)
+handler = fastprof.rank_trace_handler("ranks")
+with fastprof.profile(schedule=cycles, on_trace_ready=handler) as prof:
+    for step in range(8):
+        with fastprof.profile(backing_file="own") as inner, fastprof.record_function("forward"):
+            pass
+        assert ("rank_trace_handler" in inner.missing.get("backing_file", "")) == (step % 4 > 1)
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        prof.step()
+"""
+    assert python("-W", "ignore", "-c", code, cwd=tmp_path).returncode == -signal.SIGKILL
+    killed = json.loads(ranks_command(tmp_path, "--as-json"))["killed"]
+    assert [(each["rank"], each["step"]) for each in killed] == [(0, 7)]

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import random
 import select
 import subprocess
 import sys
@@ -345,6 +346,15 @@ def test_where_suspended_tasks_wait():
     assert any(track.name == "task outer" for track in prof.event_table.tracks)
     with pytest.raises(ValueError, match="sample_hz=1000"):
         fastprof.profile(sample_tasks=True)
+
+
+def test_sampling_tasks_leaves_the_programs_random_numbers_alone():
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    with fastprof.profile(sample_hz=1000, sample_tasks=True):
+        asyncio.run(asyncio.sleep(0.1))
+    assert random.random() == expected
 
 
 def test_command_prints_shares(tmp_path):
