@@ -42,15 +42,18 @@ def innermost_text(frames: list[str]) -> str:
     return frames[0] if python in ("", frames[0]) else f"{frames[0]} in {python}"
 
 
-def _threads() -> list[threading.Thread]:
-    known: Any = (
-        threading  # without the lock of threading.enumerate(), which a hung thread may hold
-    )
-    return list(known._active.values())
+def _threads() -> list[tuple[int | None, int, str]]:
+    """Return the kernel's id, Python's id and the name of each thread that Python knows."""
+    # Without the lock of threading.enumerate(), which a hung thread may hold. Packages put their own objects there.
+    known: Any = threading
+    return [
+        (getattr(each, "native_id", None), ident, str(getattr(each, "name", "thread")))
+        for ident, each in list(known._active.items())
+    ]
 
 
 def _python_stacks() -> dict[str, list[str]]:
-    names = {t.ident: t.name for t in _threads()}
+    names = {ident: name for _, ident, name in _threads()}
     stacks = {}
     for ident, frame in sys._current_frames().items():
         frames = [
@@ -77,7 +80,7 @@ def _native_stacks(python: dict[str, list[str]]) -> Iterator[tuple[str, list[str
         if sampler.counts()["ticks"] >= _TICKS:
             break
     columns, codes = sampler.columns(), sampler.codes()
-    keys = {getattr(t, "native_id", None): f"{t.name} ({t.ident})" for t in _threads()}
+    keys = {native_id: f"{name} ({ident})" for native_id, ident, name in _threads()}
     own = threading.get_native_id()
     last = dict(zip(columns["thread"].tolist(), columns["node"].tolist(), strict=True))
     for thread, (tid, name) in enumerate(

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.visible_text import visible_text
 from fastprof.model.sampled_stacks import AWAITS_STATE, SampledStacks
 
 __all__ = ["SuspendedTasks", "without_samplers"]
@@ -256,4 +257,4 @@ def _label(task: Any) -> str:
     name = str(task.get_name())
     if _DEFAULT_NAME.fullmatch(name):
         name = getattr(task.get_coro(), "__qualname__", name)
-    return f"task {name}"
+    return visible_text(f"task {name}")
