@@ -63,7 +63,7 @@ def test_calls_nest_by_task_and_count_as_cprofile_does() -> None:
             asyncio.create_task(outer("a"), name="A"), asyncio.create_task(outer("b"), name="B")
         )
 
-    with fastprof.profile(python_calls=True) as profile:
+    with fastprof.profile(python_calls=True, all_threads=False) as profile:
         asyncio.run(main())
     check_tasks(profile)
     table = profile.event_table
