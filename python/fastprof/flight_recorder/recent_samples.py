@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections import Counter
 from typing import Any, BinaryIO
 
 from fastprof.flight_recorder.sample_file import (
-    HEADER,
     MAGIC,
     PAGE_BYTES,
     RUN,
     SampleSegment,
+    read_header,
     samples_path,
 )
 from fastprof.model.sampled_stacks import ON_CPU
@@ -27,7 +28,7 @@ class SampleFollower:
     def __init__(self, records: str) -> None:
         self.hz = 0.0
         self._path = samples_path(records)
-        self._segments = {0: (0, SampleSegment()), 1: (0, SampleSegment())}
+        self._segments = [(0, SampleSegment()), (0, SampleSegment())]  # with their numbers
 
     def recent(self, seconds: float) -> list[tuple[SampleSegment, int, int, int]]:
         """Return the runs of the last `seconds` of samples: (segment, node, samples in these seconds, state).
@@ -39,7 +40,7 @@ class SampleFollower:
                 self._read(file)
         except (OSError, struct.error):
             return []
-        kept = [segment for _, segment in self._segments.values()]
+        kept = [segment for _, segment in self._segments]
         newest_ns = max((run[1] for each in kept for run in each.runs), default=0)
         begin_ns = newest_ns - int(seconds * 1e9)
         found = []
@@ -52,25 +53,24 @@ class SampleFollower:
         return found
 
     def _read(self, file: BinaryIO) -> None:
-        magic, segment_bytes, self.hz, *numbers = HEADER.unpack(file.read(HEADER.size))
+        magic, segment_bytes, self.hz, *numbers = read_header(file)
+        descriptor = file.fileno()
         for i in range(2 if magic == MAGIC else 0):
             number, used = numbers[2 * i], min(numbers[2 * i + 1], segment_bytes)
             known, segment = self._segments[i]
             if known != number:
                 segment = SampleSegment()
             begin = PAGE_BYTES + i * segment_bytes
-            file.seek(begin + segment.read_bytes)
-            part = file.read(max(used - segment.read_bytes, 0))
+            size = max(used - segment.read_bytes, 0)
+            part = os.pread(descriptor, size, begin + segment.read_bytes)
             try:
                 for at, place in enumerate(segment.places):
-                    file.seek(begin + place)
-                    segment.runs[at] = RUN.unpack(file.read(RUN.size))
+                    segment.runs[at] = RUN.unpack(os.pread(descriptor, RUN.size, begin + place))
                 segment.feed(part)
             except (IndexError, KeyError, struct.error):
                 number, segment = 0, SampleSegment()
             self._segments[i] = number, segment
-        file.seek(0)
-        after = HEADER.unpack(file.read(HEADER.size))[3:]
+        after = read_header(file)[3:]
         for i in range(2):
             if after[2 * i] != self._segments[i][0]:  # begun again while it was read
                 self._segments[i] = 0, SampleSegment()

@@ -11,7 +11,7 @@ import contextlib
 import os
 import struct
 import zlib
-from typing import TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from fastprof.base import errors
 from fastprof.model.sampled_stacks import SampledStacks
 
 __all__ = [
-    "HEADER",
     "MAGIC",
     "PAGE_BYTES",
     "RUN",
     "SAMPLE_FILE_BYTES",
     "SampleSegment",
     "copied_samples",
+    "read_header",
     "read_samples",
     "samples_path",
 ]
@@ -55,23 +55,25 @@ def samples_path(records: str) -> str:
     return os.path.splitext(records)[0] + ".samples"
 
 
+def read_header(file: BinaryIO) -> tuple[Any, ...]:
+    """Return the fields of HEADER as they are now: the buffer of `file`, which may be older, is not used."""
+    return HEADER.unpack(os.pread(file.fileno(), HEADER.size, 0))
+
+
 def copied_samples(records: str) -> str:
     """Return the samples beside `records`, whose process may write them, as text for a dump; "" if there are none."""
     parts: list[bytes] = []
     with contextlib.suppress(OSError, struct.error), open(samples_path(records), "rb") as file:
         for _ in range(_RETRIES):
-            file.seek(0)
-            header = HEADER.unpack(file.read(HEADER.size))
+            header = read_header(file)
             magic, segment_bytes, hz, *segments = header
             if magic != MAGIC:
                 return ""
             parts = []
             for i in range(2):
-                file.seek(PAGE_BYTES + i * segment_bytes)
-                parts.append(file.read(min(segments[2 * i + 1], segment_bytes)))
-            file.seek(0)
-            after = HEADER.unpack(file.read(HEADER.size))
-            if after[3::2] == header[3::2]:
+                size = min(segments[2 * i + 1], segment_bytes)
+                parts.append(os.pread(file.fileno(), size, PAGE_BYTES + i * segment_bytes))
+            if read_header(file)[3::2] == header[3::2]:
                 break
             parts = []  # a segment was begun again
     if not parts:
