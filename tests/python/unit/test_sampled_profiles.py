@@ -254,6 +254,7 @@ def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
     ("text", "stack", "tid"),
     [
         ("<module> (/a/m.py:7);f (/a/m.py:3) 91", ["<module> (m.py:7)", "f (m.py:3)"], 0),  # py-spy
+        (" 3\n<module> (/a/m.py:7) 91", ["<module> (m.py:7)"], 0),  # its samples without a frame
         ("[unknown];main 2", ["[unknown]", "main"], 0),  # perf
         ("<frozen site>:main:5;m.py:f:3 4", ["main (<frozen site>:5)", "f (m.py:3)"], 0),
         ("tid:71;m.py:<module>:9;<GC> 4", ["<module> (m.py:9)", "<GC>"], 71),  # profiling.sampling

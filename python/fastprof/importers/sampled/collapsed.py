@@ -20,7 +20,7 @@ from fastprof.model.table import EventTable
 __all__ = ["read_collapsed"]
 
 _PIECE_BYTES = 1 << 22
-_LINE = re.compile(r"(.+?) (\d+(?:\.\d+)?)\s*")
+_LINE = re.compile(r"(.*?) (\d+(?:\.\d+)?)\s*")  # py-spy writes " 3" for samples without a frame
 _AUSTIN = re.compile(r"P(\d+);T(?:\d+:)?(\w+)(?:;|$)")
 _PYTHON = re.compile(r"tid:(\d+)(?:;|$)")
 _PLACES = (
