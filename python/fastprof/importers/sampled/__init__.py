@@ -37,8 +37,8 @@ _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metric
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _MOJO = re.compile(rb"MOJ[\x00-\x0f]")
 _TACHYON = re.compile(rb"HCAT[\x00-\xff]\x00{3}|TACH\x00{3}")
-# Stacks may begin with a frame such as <module> or [unknown], but not like a page, a picture or JSON. A line of a number
-# alone before them is py-spy's count of samples without a frame.
+# Stacks may begin with a frame such as <module> or [unknown], but not like a page, a picture or JSON. A number alone in
+# a line before them is py-spy's count of samples without a frame.
 _COLLAPSED = re.compile(
     rb"(?:#[^\n]*\n|\s*\n|[ \t]*\d+\r?\n)*(?!<[!?]|<(?:html|svg)\b|\[(?![\w.: -]+\][; ]))"
     rb"[^\s\x00-\x1f][^\n\x00-\x08]* \d+(?:\.\d+)?[ \t]*\r?\n"
