@@ -10,6 +10,7 @@
 
 #include "adapters/python/gil.hpp"
 #include "adapters/torch/inputs/input_proof.hpp"
+#include "adapters/torch/layout/record_function_layout.hpp"
 #include "adapters/torch/layout/release_table.hpp"
 #include "adapters/torch/layout/self_test.hpp"
 #include "adapters/torch/ops/module_hierarchy.hpp"
@@ -148,6 +149,8 @@ void register_torch(py::module_& module) {
                               torch_adapter::kNewestRelease.minor);
       },
       "Return (major, minor) of the newest torch release in the tables of layouts.");
+  module.def("torch_has_global_callbacks", &torch_adapter::has_global_callbacks,
+             "Return whether an observer of all threads' ops may run in the loaded libtorch.");
   module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
              py::call_guard<WithoutGil>(),
              "Record ops from now on, with their inputs if `inputs`. Calls are counted: each needs "

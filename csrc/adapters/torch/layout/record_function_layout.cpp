@@ -91,5 +91,14 @@ const Functions* find_functions(const char** why) noexcept {
   return &functions;
 }
 
+bool has_global_callbacks() noexcept {
+  const char* why = nullptr;
+  void* library = loaded_libtorch(&why);
+  bool (*has_global_callbacks)() = nullptr;
+  return library == nullptr ||
+         !find_function(library, "_ZN2at18hasGlobalCallbacksEv", has_global_callbacks) ||
+         has_global_callbacks();
+}
+
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -122,6 +122,10 @@ const char* known_versions() noexcept;
 // thread.
 const Functions* find_functions(const char** why) noexcept;
 
+// Returns whether a callback of all threads is registered in the loaded libtorch, as an observer of
+// its ops has; true if that cannot be found out. Any thread.
+bool has_global_callbacks() noexcept;
+
 // Reads the field at `offset` of an at::RecordFunction.
 template <class T>
 FASTPROF_ALWAYS_INLINE T field(const void* record_function, uint32_t offset) noexcept {

@@ -40,6 +40,7 @@ _thread = _Thread()
 _reasons = 0
 _open: list[tuple[object, int, Any]] = []  # mirrored: ours, thread id, torch's; guarded by _lock
 _observer_runs = False
+_asked_for_older = False
 _hidden = 0  # number of observer_stopped() blocks in progress; guarded by _lock
 _native: dict[str, Any] = {}  # the native methods, since they were first replaced
 _range_type: Any = None
@@ -148,17 +149,25 @@ def _hide(change: int) -> None:
     """Disable torch's observer at the first block, and enable it after the last if it should run."""
     global _hidden
     with _lock:
-        if not _observer_runs and not _hidden and _observer_is_running():
+        if not _observer_runs and not _hidden and _older_observer_runs():
             _set_observer_runs(True)
         before, _hidden = _hidden, _hidden + change
         if _observer_runs and (before == 0 or _hidden == 0):
             _observer_switches[1 if before == 0 else 0]()
 
 
-def _observer_is_running() -> bool:
-    """Return whether an observer was started before install(). Scans all objects (20 ms for 500,000)."""
+def _older_observer_runs() -> bool:
+    """Return whether an observer was started before install(), which did not see it. Requires _lock.
+
+    Asked once, because later starts call the wrapped function. If torch has any callback, all objects are scanned,
+    with the GIL (20 ms for 500,000).
+    """
+    global _asked_for_older
     observers: Any = getattr(getattr(_torch, "profiler", None), "ExecutionTraceObserver", None)
-    if observers is None or not _observer_switches:
+    if _asked_for_older or observers is None or not _observer_switches:
+        return False
+    _asked_for_older = True
+    if not _core.torch_has_global_callbacks():
         return False
     return any(one.is_running() for one in _core.objects_of_types([observers]))
 
