@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 import warnings
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.flight_recorder import attached
+from fastprof.flight_recorder import attached, workers
 from fastprof.flight_recorder.recorder import FlightOptions, FlightRecorder
 from fastprof.flight_recorder.requests import Requests
 from fastprof.flight_recorder.triggers import Triggers
@@ -79,6 +78,7 @@ class _Running:
 
     def begin(self) -> None:
         self.triggers.arm()
+        workers.watch(_end_of_worker)
         try:
             self.watch.open()
         except OSError as error:
@@ -89,6 +89,7 @@ class _Running:
         self.triggers.disarm()
         self.watch.close()
         self.recorder.stop()
+        workers.forget()
 
 
 _lock = threading.RLock()
@@ -320,6 +321,14 @@ def options_of(text: str) -> dict[str, Any]:
     return options
 
 
+def _end_of_worker(error: Exception | None) -> None:
+    """End the recorder of a process of multiprocessing. error: what ends it."""
+    running = _running
+    if running is not None and error is not None:
+        running.triggers.uncaught_in_worker(error)
+    stop()
+
+
 def _recorder() -> FlightRecorder:
     running = _running
     if running is None:
@@ -369,7 +378,3 @@ def _after_fork_in_child() -> None:
             f"no flight recorder in the forked process {os.getpid()}: {error}", stacklevel=2
         )
         return
-    # Its end runs no atexit functions.
-    multiprocessing: Any = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:
-        multiprocessing.Finalize(None, stop, exitpriority=-100)

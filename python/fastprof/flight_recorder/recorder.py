@@ -15,6 +15,7 @@ from typing import Any
 from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
+from fastprof.flight_recorder import workers
 from fastprof.flight_recorder.aggregation import Aggregation
 from fastprof.flight_recorder.dumps import Dumps, read_dump, write_dump
 from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
@@ -109,7 +110,7 @@ class FlightRecorder:
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
         self.folder = ProcessFolder.open(options.max_bytes)
         self.folder.remove_old()
-        self.records = self.folder.new_records()
+        self.records = self.folder.new_records(os.getppid() if workers.is_worker() else 0)
         self._profile = profile(
             activities=[ProfilerActivity.CPU],  # what devices do is collected without a bound
             overflow="overwrite_oldest",
@@ -167,7 +168,7 @@ class FlightRecorder:
         self._profile.stop()
         self._remove_records()
         if "exception" not in self.dumps.written:  # else they are evidence
-            self.folder.remove_children()
+            self.folder.remove_children(workers.killed())
 
     def _remove_records(self) -> None:
         for path in (self.records, samples_path(self.records)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof.adapters.import_watch import after_import, forget_import
 from fastprof.flight_recorder.aggregation import Aggregation
+from fastprof.profiler.recovery import process_name
 
 if TYPE_CHECKING:
     from fastprof.flight_recorder.recorder import FlightRecorder
@@ -70,6 +71,11 @@ class Triggers:
             self._dump_of(args.exc_value, f" in thread {name}" if name else "")
         if self._before is not None:
             self._before[1](args)
+
+    def uncaught_in_worker(self, error: Exception) -> None:
+        """Write a dump for an exception that ends a process of multiprocessing, which calls no hook for it."""
+        if self._recorder.options.on_exception:
+            self._dump_of(error, f" in {process_name()}")
 
     def _logged(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], Exception):

@@ -8,7 +8,8 @@
 | PID-START-N-PARENT.WINDOW.aggregates | statistics per name, if it aggregates; WINDOW: minute, hour, all |
 | PID-START.sock | the socket that answers requests to the process (docs/always_on.md) |
 
-START is when the process started (record/shard_folder.py: process_start), so that a pid used again is another process.
+PARENT is the process that forked this one, or whose worker it is, or 0. START is when the process started
+(record/shard_folder.py: process_start), so that a pid used again is another process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fastprof import _core
@@ -75,14 +77,17 @@ class ProcessFolder:
             " folder of your own with mode 0700."
         )
 
-    def new_records(self) -> str:
-        """Return an unused path for records of this process; remove those of a program that it executed before."""
+    def new_records(self, parent: int) -> str:
+        """Return an unused path for records of this process; remove those of a program that it executed before.
+
+        parent: the process whose remove_children() may remove them; 0: none.
+        """
         for process in self.processes():
             if process.pid == os.getpid():
                 for path in process.records:
                     _unlink(path)
         number = 1
-        while os.path.lexists(path := self._own(f"-{number}-{os.getppid()}{_RECORDS}")):
+        while os.path.lexists(path := self._own(f"-{number}-{parent}{_RECORDS}")):
             number += 1
         return path
 
@@ -121,10 +126,13 @@ class ProcessFolder:
             process.records.sort(key=_modified_s)
         return [found[key] for key in sorted(found)]
 
-    def remove_children(self) -> None:
-        """Remove what ended processes that this one started have left: workers of a pool end by SIGTERM."""
+    def remove_children(self, keep: Collection[int] = ()) -> None:
+        """Remove what ended processes that this one started have left, unless their pid is in `keep`.
+
+        Workers of a pool end by SIGTERM, forked processes by os._exit().
+        """
         for process in self.processes():
-            if process.alive:
+            if process.alive or process.pid in keep:
                 continue
             if process.socket is not None:
                 _unlink(process.socket)

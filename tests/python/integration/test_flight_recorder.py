@@ -309,6 +309,42 @@ if __name__ == "__main__":
     assert records(folder) == [] and list(folder.glob("*.sock")) == []
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_that_raise_or_are_killed(folder: Path, tmp_path: Path, method: str) -> None:
+    """multiprocessing prints their exception without a hook; what killed ones leave outlives an orderly end."""
+    script = tmp_path / "program.py"
+    script.write_text("""
+import multiprocessing, os, signal, sys
+import fastprof
+def work(how):
+    with fastprof.record_function(how):
+        if how == "raise":
+            raise KeyError("in a worker")
+        if how == "exit":
+            try:
+                raise KeyError("before an exit")
+            except KeyError:
+                sys.exit(3)
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    workers = [context.Process(target=work, args=(how,)) for how in ("raise", "exit", "kill", "")]
+    for each in workers:
+        each.start()
+    with context.Pool(2) as pool:  # whose workers end by SIGTERM
+        pool.map(work, ["a", "b"])
+    print([each.join() or each.exitcode for each in workers])
+""")
+    done = python(script, method, check=True)
+    assert done.stdout == "[1, 3, -9, 0]\n"
+    for error in ("in a worker", "before an exit"):
+        assert f"fastprof: exception: KeyError: '{error}' in " in done.stderr
+    assert len(list(tmp_path.glob("*.flight"))) == 2
+    (left,) = records(folder)
+    assert "kill" in fastprof.recover(left).names
+
+
 def test_an_exception_in_a_task_makes_a_dump(folder: Path, tmp_path: Path) -> None:
     code = """
 import asyncio, fastprof

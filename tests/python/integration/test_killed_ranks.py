@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import python
+from recorder_programs import command
 
 import fastprof
 
@@ -81,6 +83,66 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
     assert list(job.collectives.rank[job.collectives.group == 0]).count(2) == 6
     with pytest.raises(fastprof.errors.FormatError, match="rank 2 was killed"):
         fastprof.ranks.open(tmp_path / "ranks", strict=True)
+
+
+DDP_JOB = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+import torch
+import torch.distributed as dist
+import fastprof
+
+def work(rank, size, store):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    step = 0
+    while True:
+        model(torch.ones(32, 64)).sum().backward()
+        optimizer.step()
+        step += 1
+        if step == 8:
+            open(f"started-{rank}-{os.getpid()}", "w").close()
+        if rank == 2 and step > 8 and os.path.exists("asked"):
+            with fastprof.record_function("data"):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    spawn = torch.multiprocessing.get_context("spawn")
+    ranks = [spawn.Process(target=work, args=(rank, 4, sys.argv[1])) for rank in range(4)]
+    for each in ranks:
+        each.start()
+    print([each.join(300) or each.exitcode for each in ranks])
+"""
+
+
+def test_flight_recorders_of_a_job_with_a_killed_rank(folder: Path, tmp_path: Path) -> None:
+    """The parent ends orderly, which once removed what the killed rank had left."""
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    (tmp_path / "job.py").write_text(DDP_JOB)
+    words = [sys.executable, "job.py", str(tmp_path / "store")]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as job:
+        while len(marks := list(tmp_path.glob("started-*"))) < 4:
+            assert job.poll() is None
+            time.sleep(0.05)
+        rank_of = {int(mark.name.split("-")[2]): int(mark.name.split("-")[1]) for mark in marks}
+        rows = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        assert {row["pid"] for row in rows if row["state"] == "recording"} == {*rank_of, job.pid}
+        (tmp_path / "asked").touch()
+        assert job.communicate(timeout=300)[0] == "[1, 1, -9, 1]\n"
+    (left,) = folder.glob("*.records")
+    assert rank_of[int(left.name.split("-")[0])] == 2
+    table = fastprof.recover(left)
+    names = {table.name(row) for row in range(len(table))}
+    assert {"data", "ProfilerStep#8"} <= names and table.unfinished == 2
+    dumps = {rank_of[int(path.name.split("-")[1])]: path for path in tmp_path.glob("*.flight")}
+    assert sorted(dumps) == [0, 1, 3]
+    for path in dumps.values():
+        text = command("report", path)
+        assert "exception: RuntimeError: " in text and "in SpawnProcess-" in text
 
 
 PROGRAM = """
