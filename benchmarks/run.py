@@ -184,6 +184,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "annotations": annotations,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "python_calls": lambda rounds: script("hot_path/python_calls.py", "--rounds", str(rounds)),
+    "aggregation": lambda rounds: program_rows("aggregation", "aggregation", rounds),
     "always_on": lambda rounds: script("hot_path/always_on.py", "--rounds", str(rounds)),
     "own_cost": lambda rounds: script("hot_path/own_cost.py", "--rounds", str(rounds)),
     "native_sampling": native_sampling,

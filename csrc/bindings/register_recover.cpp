@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core.recover(): reads a backing file as a Capture and facts about the process.
+#include <fcntl.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -42,6 +44,17 @@ py::typing::Dict<py::str, py::str> metadata_of_file(const py::bytes& path) {
     found = BackingReader(file, RecoverOptions().max_bytes).metadata();
   }
   return dict_of(found);
+}
+
+// Reads the header alone, so that it may be called often.
+py::typing::Tuple<uint64_t, uint64_t> shortage_of_file(const py::bytes& path) {
+  const std::string file = path;
+  BackingHeader header{};
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const bool complete = fd >= 0 && platform::read_at(fd, 0, &header, sizeof header);
+  if (fd >= 0) ::close(fd);
+  if (!complete) raise<IoError>("cannot read " + file + ": choose an existing backing file");
+  return py::make_tuple(uint64_t{header.fallback_slabs}, uint64_t{header.names_lost});
 }
 
 py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint64_t session_id,
@@ -107,6 +120,9 @@ void register_recover(py::module_& module) {
   module.def("backing_file_metadata", &metadata_of_file, py::arg("path"),
              "Return what a process wrote about itself into its backing file, without its records. "
              "errors.IoError, errors.FormatError.");
+  module.def("backing_file_shortage", &shortage_of_file, py::arg("path"),
+             "Return how many slabs of 2 MB and names a process could not put into its backing "
+             "file, for want of room, until now. errors.IoError.");
   module.def("copy_backing_file", &copy_file, py::arg("path"), py::arg("to"),
              py::arg("metadata") = Metadata(), py::arg("newest_ns") = 0,
              "Copy a backing file, whose process may be writing it, to the new file `to`, and add "

@@ -49,7 +49,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def dump(options: argparse.Namespace) -> int:
     """Write the files; return the exit code."""
-    from fastprof.flight_recorder.dumps import SUFFIX, read_dump, write_dump
+    from fastprof.flight_recorder.dumps import SUFFIX, lost_records, read_dump, write_dump
 
     if options.seconds <= 0:
         raise errors.ValueError(f"invalid --seconds {options.seconds:g}. Use a number above 0.")
@@ -77,6 +77,8 @@ def dump(options: argparse.Namespace) -> int:
     what = f"{counted(len(table), 'event')} of the last {span_s:.3f} s, {table.unfinished} open"
     for path in outputs:
         print(f"wrote {path}: {what}")
+    for line in lost_records(table):
+        print(line)
     return 0
 
 

@@ -15,6 +15,8 @@ from fastprof.flight_recorder.sample_file import copied_samples, read_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.profiler.recovery import program_name, recover
 from fastprof.profiler.stack_sampling import is_start
+from fastprof.record.missing_counts import MISSING_COUNTS
+from fastprof.record.process_folder import FOLDER_VARIABLE
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -24,6 +26,7 @@ __all__ = [
     "Dumps",
     "command_of_records",
     "dump_facts",
+    "lost_records",
     "read_dump",
     "write_dump",
 ]
@@ -179,4 +182,14 @@ def dump_facts(table: EventTable) -> list[str]:
         lines += [f"  {thread}: {innermost_text(each)}" for thread, each in stacks.items() if each]
     except (ValueError, AttributeError, TypeError, LookupError):
         lines.append("  the stacks of its threads are damaged")
-    return lines
+    return [*lines, *lost_records(table)]
+
+
+def lost_records(table: EventTable) -> list[str]:
+    """Return lines that say what the recorder's file had no room for; none for a whole one, or another table."""
+    facts: Any = table.metadata.get("recovered")
+    return [
+        f"missing: {facts[key]} {MISSING_COUNTS[key]}; make room in the recorder's folder, or set {FOLDER_VARIABLE}"
+        for key in ("fallback_slabs", "names_lost")
+        if isinstance(facts, dict) and facts.get(key)
+    ]

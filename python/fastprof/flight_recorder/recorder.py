@@ -25,7 +25,7 @@ from fastprof.flight_recorder.thread_stacks import thread_stacks
 from fastprof.profiler import profile, recording
 from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
-from fastprof.record.process_folder import ProcessFolder, stored_bytes
+from fastprof.record.process_folder import FOLDER_VARIABLE, ProcessFolder, stored_bytes
 from fastprof.record.ranges import record_function
 
 __all__ = ["FlightOptions", "FlightRecorder"]
@@ -183,6 +183,7 @@ class FlightRecorder:
         With the suffix .flight (or none of a trace's) it is a copy of the records, of at most max_bytes, which costs
         the program milliseconds; with the suffix of a trace, the trace is made in this process.
         """
+        self._check_records()
         stacks = thread_stacks(native=native)  # before the lock, which the program's steps need
         with self._lock:
             if path is None:
@@ -206,6 +207,7 @@ class FlightRecorder:
             if not self.dumps.allow(reason):
                 return None
             try:
+                self._check_records()
                 path = self._write(reason, detail, stacks or thread_stacks())
             except (OSError, errors.Error) as error:
                 self.dumps.suppressed[reason] = self.dumps.suppressed.get(reason, 0) + 1
@@ -213,6 +215,14 @@ class FlightRecorder:
                 return None
         _say(f"fastprof: {reason}: {detail}: fastprof report {path}")
         return path
+
+    def _check_records(self) -> None:
+        if not os.path.exists(self.records):
+            why = self._profile.missing.get("backing_file", f"{self.records} has been removed")
+            raise errors.IoError(
+                f"the recorder has no records to copy: {why}. Start it again with {FOLDER_VARIABLE} set to a folder"
+                " that has room."
+            )
 
     def _write(self, reason: str, detail: str, stacks: str) -> str:
         return self.dumps.write(self.records, reason, detail, self.options.seconds, stacks)
@@ -278,11 +288,26 @@ class FlightRecorder:
 
     def _missing(self) -> dict[str, str]:
         missing = dict(self._profile.missing)
+        if problem := self._shortage():
+            missing.setdefault("backing_file", problem)
         if self._sampling_problem:
             missing["sample_hz"] = f"stacks are not sampled: {self._sampling_problem}"
         if self.aggregation is not None and self.aggregation.problem:
             missing["aggregate"] = self.aggregation.problem
         return missing
+
+    def _shortage(self) -> str:
+        """Return what dumps lack because the folder of the records is full; "": nothing."""
+        try:
+            slabs, names = _core.backing_file_shortage(os.fsencode(self.records))
+        except errors.IoError:
+            return "the recorder has no file"
+        if not slabs and not names:
+            return ""
+        return (
+            f"dumps lack records: {self.records} had no room for {slabs} blocks of 2 MB and {names} names."
+            f" Make room, or set {FOLDER_VARIABLE} to a folder with more, and start the recorder again."
+        )
 
     # ---- state ---------------------------------------------------------------------------------
 
