@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import reprlib
 import sys
 from typing import Any
 
@@ -27,8 +28,14 @@ def check_name(name: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped."""
-    return json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, default=str)
+    """Return strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped.
+
+    A value nested in itself or too deeply becomes a short text of it.
+    """
+    try:
+        return json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, default=str)
+    except RecursionError:
+        return json.dumps(reprlib.repr(value))
 
 
 def _finite(value: Any) -> Any:
@@ -49,7 +56,7 @@ def check_json(key: str, text: str) -> Any:
 
     try:
         return json.loads(text, parse_constant=refuse)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise errors.ValueError(
             f"the metadata {key!r} is not valid JSON: {error}. Use add_metadata for plain text."
         ) from error

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what the first profile of a process costs, in many fresh processes, beside later profiles of the same process.
+
+``fresh_process.py [--rounds N] [--json FILE] [--growing PROGRAM]``: N processes a case (20).
+
+- A Python range, recorded, over ``with lock`` beside it: the two take turns of 1,000, so that what slows the CPU down
+  for a while (another program on the same core) slows both. Measured one after the other, the same program seemed to
+  take 0.7 or 1.4 of a lock, by process.
+- A C++ scope over two reads of the clock, if --growing names that program (`run.py hot_path` has its other cases).
+- A training step under a profile with shapes, memory and stacks, of fastprof and of torch, if torch is installed: the
+  step alternates with a fixed loop, over which its time is taken.
+
+Times are CPU time of the thread or, for steps, of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+TURNS, TURN = 100, 1000
+STEPS = 12
+
+
+def ranges() -> None:
+    """Print the ratios of five profiles of one process to the lock beside them."""
+    from fastprof import profile, record_function
+
+    lock, clock = threading.Lock(), time.thread_time_ns
+
+    def recorded() -> int:
+        begin_ns = clock()
+        for _ in range(TURN):
+            with record_function("range"):
+                pass
+        return clock() - begin_ns
+
+    def locked() -> int:
+        begin_ns = clock()
+        for _ in range(TURN):
+            with lock:
+                pass
+        return clock() - begin_ns
+
+    locked()
+    ratios = []
+    for _ in range(5):
+        with profile():
+            turns = [(recorded(), locked()) for _ in range(TURNS)]
+        ratios.append(sum(ours for ours, _ in turns) / sum(theirs for _, theirs in turns))
+    print(json.dumps(ratios))
+
+
+def steps(library: str) -> None:
+    """Print the cost in % of each of the first STEPS training steps of a process that are recorded."""
+    import torch
+
+    make: Callable[..., Any]
+    if library == "torch":
+        from torch.profiler import profile as make
+    else:
+        from fastprof import profile as make
+
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(12)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    batch = torch.randn(256, 256)
+
+    data = bytes(8 << 20)
+
+    def fixed() -> float:  # native code: recording of calls slows a loop of Python down
+        begin_s = time.process_time()
+        zlib.crc32(data)
+        return time.process_time() - begin_s
+
+    def step() -> float:
+        before_s = fixed()
+        begin_s = time.process_time()
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+        return 2 * (time.process_time() - begin_s) / (before_s + fixed())
+
+    off = statistics.median([step() for _ in range(3 * STEPS)][STEPS:])
+    with make(record_shapes=True, profile_memory=True, with_stack=True):
+        on = [step() for _ in range(STEPS)]
+    print(json.dumps([100 * (each / off - 1) for each in on]))
+
+
+def processes(rounds: int, *arguments: str) -> list[list[float]]:
+    """Return what fresh processes print, one after the other."""
+    outs = (
+        subprocess.run([sys.executable, __file__, *arguments], check=True, capture_output=True)
+        for _ in range(rounds)
+    )
+    return [json.loads(out.stdout) for out in outs]
+
+
+def main() -> int:
+    """Start the processes and print a line for each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--growing", metavar="PROGRAM")
+    parser.add_argument("--one", choices=["ranges", "fastprof", "torch"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one is not None:
+        ranges() if options.one == "ranges" else steps(options.one)
+        return 0
+    rows: list[dict[str, Any]] = []
+    found = processes(options.rounds, "--one", "ranges")
+    pairs = {"Python range": [(each[0], min(each[2:])) for each in found]}
+    if options.growing:
+        runs = (
+            subprocess.run([options.growing, "1000000"], check=True, capture_output=True).stdout
+            for _ in range(options.rounds)
+        )
+        times = [[float(word) for word in run.split()] for run in runs]
+        pairs["C++ scope, over the limit"] = [(scope, limit) for limit, scope, _ in times]
+    for case, both in pairs.items():
+        ratios = sorted(first / warm for first, warm in both)
+        rows.append({"suite": "fresh_process", "case": case, "first": [min(first for first, _ in both), max(first for first, _ in both)],
+                     "median_ratio": statistics.median(ratios), "max_ratio": ratios[-1], "rounds": options.rounds})  # fmt: skip
+        first = rows[-1]["first"]
+        print(
+            f"{case}: first profile {first[0]:.2f} to {first[1]:.2f}; over the warm one median {rows[-1]['median_ratio']:.2f}, worst {ratios[-1]:.2f}"
+        )
+    for library in ("fastprof", "torch") if find_spec("torch") else ():
+        costs = processes(options.rounds, "--one", library)
+        by_step = [statistics.median(each) for each in zip(*costs, strict=True)]
+        warm = statistics.median(by_step[STEPS // 3 :])
+        rows.append({"suite": "fresh_process", "case": f"step with everything on, {library}",
+                     "first_percent": by_step[0], "warm_percent": warm, "rounds": options.rounds})  # fmt: skip
+        print(
+            f"step with everything on, {library}: +{by_step[0]:.1f} % the first, +{warm:.1f} % later"
+        )
+    if options.json:
+        with open(options.json, "a", encoding="utf-8") as out:
+            out.writelines(json.dumps(row) + "\n" for row in rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
