@@ -48,7 +48,7 @@ class Shop(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve REQUESTS requests under a flight recorder."""
-    flight_recorder.start(slow_step=5)
+    flight_recorder.start(slow_step=5, min_dump_interval_s=0)
     server = HTTPServer(("127.0.0.1", 0), Shop)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for number in range(REQUESTS):

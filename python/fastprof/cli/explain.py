@@ -23,6 +23,7 @@ from fastprof.cli.recording_options import (
     recording_options_given,
 )
 from fastprof.cli.screen import Screen
+from fastprof.cli.summary_lines import dump_lines
 
 __all__ = ["add_parser"]
 
@@ -108,8 +109,9 @@ def explain_command(options: argparse.Namespace) -> int:
     table = load_traces([options.file, *options.more], options)
     problems = trace_problems(table)
     text = _text(table, options, problems=problems)
-    if not options.as_json and problems:
-        text = "\n".join([*(f"problem: {problem}" for problem in problems), text])
+    if not options.as_json:
+        facts = [*dump_lines(table), *(f"problem: {problem}" for problem in problems)]
+        text = "\n".join([*facts, text])
     if options.explanation is not None:
         _write(options.explanation, text)
         return 0

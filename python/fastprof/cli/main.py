@@ -50,8 +50,8 @@ examples:
 """
 
 
-def make_parser(prog: str) -> CommandParser:
-    """Return the parser of the whole command line."""
+def make_parser(prog: str, only: str | None = None) -> CommandParser:
+    """Return the parser of the whole command line. only: of this subcommand alone, whose module is then imported."""
     parser = CommandParser(
         prog=prog,
         description="fastprof: a standalone profiler for Python and C++.",
@@ -62,7 +62,7 @@ def make_parser(prog: str) -> CommandParser:
     for flag, _, _ in QUERIES:  # as they were spelled before `fastprof config`
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name in COMMANDS:
+    for name in COMMANDS if only is None else (only,):
         import_module(f"fastprof.cli.{name}").add_parser(commands)
     return parser
 
@@ -93,8 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     started_as = os.path.basename(sys.argv[0])
     prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
-    parser = make_parser(prog)
     given = list(sys.argv[1:] if argv is None else argv)
+    parser = make_parser(prog, given[0] if given and given[0] in COMMANDS else None)
     own, program = split_program(parser, given)
     options = parser.parse_args(own)
     if program is not None:

@@ -25,7 +25,7 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
-from fastprof.cli.summary_lines import summary_lines
+from fastprof.cli.summary_lines import dump_lines, summary_lines
 
 __all__ = [
     "add_parser",
@@ -96,7 +96,7 @@ def trace_notes(table: Any) -> list[str]:
     from fastprof.analysis.trace_checks import trace_problems, unread_text
 
     unread = unread_text(table.metadata)
-    problems = [*_dump_lines(table), *(f"problem: {text}" for text in trace_problems(table))]
+    problems = [*dump_lines(table), *(f"problem: {text}" for text in trace_problems(table))]
     samples = table.metadata.get("stack_samples")
     if type(samples) is int:
         note = (
@@ -104,14 +104,6 @@ def trace_notes(table: Any) -> list[str]:
         )
         problems.append(f"{counted(samples, 'sample')}: {note}")
     return [*problems, f"not read: {unread}"] if unread else problems
-
-
-def _dump_lines(table: Any) -> list[str]:
-    if "recovered" not in table.metadata:
-        return []
-    from fastprof.flight_recorder.dumps import dump_facts
-
-    return dump_facts(table)
 
 
 def _take_file(options: argparse.Namespace) -> None:

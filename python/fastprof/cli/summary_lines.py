@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["summary_lines"]
+__all__ = ["dump_lines", "summary_lines"]
 
 _MOST = 3
 
@@ -34,3 +34,12 @@ def summary_lines(table: Any) -> list[str]:
             "see `fastprof report --memory`"
         )
     return [shorten_paths(line) for line in lines]
+
+
+def dump_lines(table: Any) -> list[str]:
+    """Return why a dump of a flight recorder was made, and what went on then; nothing for another table."""
+    if "recovered" not in table.metadata:
+        return []
+    from fastprof.flight_recorder.dumps import dump_facts
+
+    return dump_facts(table)

@@ -9,10 +9,14 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.visible_text import visible_text
 from fastprof.flight_recorder.sample_file import copied_samples, read_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
+from fastprof.model.columns import EventFlag, EventKind
 from fastprof.profiler.recovery import program_name, recover
 from fastprof.profiler.stack_sampling import is_start
 from fastprof.record.missing_counts import MISSING_COUNTS
@@ -32,6 +36,7 @@ __all__ = [
 ]
 
 SUFFIX = ".flight"
+_MOST_OPEN = 16
 # Members of a dump's metadata.
 _REASON, _DETAIL, _WHEN, _SECONDS, _STACKS, _SAMPLES = (
     "reason",
@@ -182,7 +187,29 @@ def dump_facts(table: EventTable) -> list[str]:
         lines += [f"  {thread}: {innermost_text(each)}" for thread, each in stacks.items() if each]
     except (ValueError, AttributeError, TypeError, LookupError):
         lines.append("  the stacks of its threads are damaged")
-    return [*lines, *lost_records(table)]
+    return [*lines, *_open_ranges(table), *lost_records(table)]
+
+
+def _open_ranges(table: EventTable) -> list[str]:
+    """Return a line for each of at most _MOST_OPEN threads, with its innermost open ranges, outer ones first."""
+    if not table.has("flags") or not table.has("kind"):
+        return []
+    is_open = (table.column("flags") & EventFlag.FINISHED) == 0
+    rows = np.flatnonzero(is_open & (table.column("kind") == EventKind.RANGE))
+    rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+    of_threads: dict[int, list[str]] = {}
+    for thread, row in zip(table.recording_thread[rows].tolist(), rows.tolist(), strict=True):
+        of_threads.setdefault(thread, []).append(visible_text(table.name(row)))
+    known = {track.id: track.name for track in table.tracks.rows}
+    lines = [
+        f"open at the end, {known.get(thread) or f'thread {thread}'}: {' > '.join(names[-_MOST_OPEN:])}"
+        for thread, names in of_threads.items()
+    ]
+    left = len(lines) - _MOST_OPEN
+    return [
+        *lines[:_MOST_OPEN],
+        *([f"open at the end: ranges of {left} more threads"] if left > 0 else []),
+    ]
 
 
 def lost_records(table: EventTable) -> list[str]:
