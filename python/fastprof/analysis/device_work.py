@@ -25,6 +25,7 @@ __all__ = [
     "copy_rates",
     "memory_bandwidth",
     "occupancy_of",
+    "payload_integers",
     "small_runs",
 ]
 
@@ -176,13 +177,17 @@ def memory_bandwidth(table: EventTable, device: int) -> float | None:
 def _bytes_of(table: EventTable, copies: Array) -> Array:
     """Return the bytes of each copy, NaN for unknown: its argument in a capture, or that of a loaded trace."""
     size = arguments_of(table, copies).numbers("bytes")
-    if table.payload_words is None or not table.has("payload"):
-        return size
-    site, payload = table.column("site")[copies], table.column("payload")[copies]
-    names = table.sites.field("arg_names")
-    for each in distinct(site).tolist():
-        if names[each] and "bytes" in names[each]:
-            rows = np.flatnonzero((site == each) & (payload != NO_PAYLOAD))
-            at = payload[rows].astype(np.int64) + list(names[each]).index("bytes")
-            size[rows] = table.payload_words[at].astype(np.float64)
+    known, values = payload_integers(table, copies, "bytes")
+    size[known] = values
     return size
+
+
+def payload_integers(table: EventTable, rows: Array, name: str) -> tuple[Array, Array]:
+    """Return places in `rows` of those that have an integer argument in their payload, and its value."""
+    if table.payload_words is None or not table.has("payload"):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    site, payload = table.column("site")[rows], table.column("payload")[rows]
+    place = np.array([n.index(name) if name in n else -1 for n in table.sites.field("arg_names")])
+    known = np.flatnonzero((place[site] >= 0) & (payload != NO_PAYLOAD))
+    at = payload[known].astype(np.int64) + place[site[known]]
+    return known, table.payload_words[at].astype(np.int64)

@@ -24,13 +24,14 @@ from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.engines import check_engine, map_over
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
 from fastprof.ranks.folder import Shard, find_shards
-from fastprof.ranks.graph_nodes import ShardRows, read_rows, step_graph
+from fastprof.ranks.graph_nodes import step_graph
 from fastprof.ranks.killed import killed_text
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.places import absolute, file_system, is_url
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
 from fastprof.ranks.replay import own_segments
+from fastprof.ranks.shard_rows import ShardRows, read_rows
 from fastprof.ranks.step_graph import StepGraph
 from fastprof.ranks.stragglers import Straggler, find_stragglers
 

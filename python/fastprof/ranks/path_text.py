@@ -8,6 +8,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
+from fastprof.base.number_list import number_list
 from fastprof.base.visible_text import shortened
 from fastprof.ranks.job import Job
 from fastprof.ranks.step_graph import StepGraph
@@ -51,7 +52,7 @@ def path_values(job: Job, what_if: Sequence[tuple[str, float]] = ()) -> dict[str
             "there is no step of all ranks with known clocks to replay. Leave --what-if out."
         )
     if not steps or (events > _MOST_EVENTS and not what_if):
-        return {"path_by_op": [], "path_steps": 0, "what_if": []}
+        return {"path_by_op": [], "path_steps": 0, "inferred_waits": [], "what_if": []}
     graphs = [job.step_graph(step) for step in steps]
     spent: dict[tuple[int, str, str], int] = {}
     for graph in graphs:
@@ -68,6 +69,7 @@ def path_values(job: Job, what_if: Sequence[tuple[str, float]] = ()) -> dict[str
             for (rank, what, name), ns in sorted(spent.items(), key=lambda each: -each[1])
         ],
         "path_steps": len(steps),
+        "inferred_waits": sorted({rank for graph in graphs for rank in graph.inferred}),
         "what_if": [_case(graphs, case) for case in cases],
     }  # fmt: skip
 
@@ -101,6 +103,11 @@ def path_lines(values: dict[str, Any]) -> list[str]:
         name = shortened(each["name"], 70) or "(outside of ranges)"
         lines.append(
             f"  {_ms(each['ns']):>12}{each['percent']:7.1f} %  rank {each['rank']:<6}{each['what']:<11}{name}"
+        )
+    if values["inferred_waits"]:
+        lines.append(
+            f"  waits between streams are inferred from times on rank {number_list(values['inferred_waits'])}: "
+            "record them with enable_cuda_sync_events"
         )
     if values["what_if"]:
         lines += ["", "what if, replayed:"]

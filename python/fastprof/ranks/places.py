@@ -79,12 +79,13 @@ def open_file(path: str) -> Iterator[BinaryIO]:
 
 
 def read_parquet(path: str, columns: list[str] | None = None) -> Any:
-    """Return a Parquet file as a pyarrow.Table. Raises also what pyarrow does for a damaged file."""
+    """Return the columns of a Parquet file that it has. Raises also what pyarrow does for a damaged file."""
     parquet = optional_package("pyarrow.parquet", "ranks")
     if not is_url(path):
-        return parquet.read_table(path, columns=columns, use_threads=False, partitioning=None)
-    with open_file(path) as file:
-        return parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
+        with parquet.ParquetFile(path) as file:
+            return file.read(columns=columns, use_threads=False)
+    with open_file(path) as remote:
+        return parquet.ParquetFile(remote).read(columns=columns, use_threads=False)
 
 
 def make_place(folder: str) -> None:

@@ -24,6 +24,7 @@ from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 from fastprof.ranks.collective_calls import collective_calls
+from fastprof.ranks.device_links import NO_WAIT, device_links
 from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.host_groups import RecordedCall
 from fastprof.ranks.places import complete_file, join
@@ -44,7 +45,7 @@ FORMAT = "fastprof rank 1"
 _PROCESS = secrets.token_hex(
     4
 )  # with the pid, unlike that of any other process in a container of its own
-# Name -> meaning. The last four are null for all events but collectives.
+# Name -> meaning. The four before the last are null for all events but collectives.
 COLUMNS = {
     "rank": "number of the rank",
     "start_ns": "begin, Unix ns of the rank's clock",
@@ -58,6 +59,7 @@ COLUMNS = {
     "group": "process group of a collective",
     "sequence": "number of a collective within its group",
     "size_bytes": "bytes that a rank contributes to a collective, -1: unknown",
+    "waits_for": "row of the device work that a recorded wait (cuda_sync) waited for, -1: unknown; null: no wait",
 }
 
 
@@ -168,6 +170,7 @@ def _columns(arrow: Any, table: EventTable, rank: int, calls: Any) -> dict[str, 
     site = table.column("site").astype(np.int32)
     of_name = table.sites.name_codes
     categories, of_category = _coded(list(map(str, table.sites.field("category"))))
+    links = device_links(table)
     columns: dict[str, Any] = {
         "rank": arrow.array(np.full(size, rank, np.int32)),
         "start_ns": arrow.array(table.start_ns),
@@ -176,7 +179,7 @@ def _columns(arrow: Any, table: EventTable, rank: int, calls: Any) -> dict[str, 
         "category": _dictionary(arrow, of_category[site], categories),
         "thread": arrow.array(table.column("track").astype(np.int32)),
         "parent": arrow.array(EventTree.of(table).parent_rows().astype(np.int32)),
-        "correlation": arrow.array(_correlation(table)),
+        "correlation": arrow.array(links.correlation),
     }
     for name, texts in (("collective", calls.kind), ("group", calls.group)):
         values, codes = _coded(texts)
@@ -189,18 +192,9 @@ def _columns(arrow: Any, table: EventTable, rank: int, calls: Any) -> dict[str, 
         absent = np.ones(size, np.bool_)
         absent[calls.rows] = False
         columns[name] = arrow.array(full, mask=absent)
+    waits_for = links.waits_for.astype(np.int32)
+    columns["waits_for"] = arrow.array(waits_for, mask=links.waits_for == NO_WAIT)
     return columns
-
-
-def _correlation(table: EventTable) -> Array:
-    """Return the id by which device work and the event that launched it are linked; 0 without such a link."""
-    if not table.has("linked_correlation_id"):
-        return np.zeros(len(table), np.int64)
-    linked = table.column("linked_correlation_id")
-    launching = table.column("external_id")
-    used = np.isin(launching, linked[linked > 0])
-    found: Array = np.where(linked > 0, linked, np.where(used, launching, 0))
-    return found
 
 
 def _coded(texts: list[str]) -> tuple[list[str], Array]:

@@ -62,6 +62,7 @@ class StepNode:
 class StepGraph:
     """The graph of a step. nodes: in any order. begins, ends: of each rank's step; last: its last node. rows: by rank.
 
+    inferred: ranks whose waits between streams were not recorded: they are inferred from times.
     Raises nothing; edges from a node that ended after the other began, which clocks that differ make, do not count.
     """
 
@@ -71,8 +72,9 @@ class StepGraph:
         begins: Mapping[int, int],
         last: Mapping[int, int],
         rows: Mapping[int, RankRows],
+        inferred: Sequence[int] = (),
     ) -> None:
-        self.nodes = nodes
+        self.nodes, self.inferred = nodes, list(inferred)
         self._begins, self._last, self._rows = begins, last, rows
         for each in nodes:
             each.before = [n for n in each.before if nodes[n].end_ns <= each.start_ns]

@@ -67,6 +67,36 @@ print(json.dumps([recorded, kernels]))
     assert allocation["args"]["External id"] == of_range["args"]["External id"]
 
 
+def test_a_rank_knows_what_its_streams_waited_for(double: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    seen = run(double, """
+import pyarrow.parquet
+config = fastprof._ExperimentalConfig(enable_cuda_sync_events=True)
+with profile(activities=both, experimental_config=config) as prof:
+    with record_function("range"):
+        launch(b"first", stream=8)
+        gpu.fake_record_event(5, 0, 8)
+        launch(b"second", stream=8)
+        gpu.fake_wait_event(5, 0, 9)
+        launch(b"third", stream=9)
+        gpu.fake_record_event(6, 0, 9)
+        gpu.fake_wait_event(6, 0, 8)
+        gpu.fake_wait_event(7, 0, 8)  # never recorded
+        gpu.fake_synchronize(8)
+fastprof.ranks.write(prof.event_table, "r", rank=0, world_size=1)
+rows = pyarrow.parquet.read_table("r/rank-00000.parquet").to_pylist()
+calls = {row["correlation"]: row["name"] for row in rows if row["category"] == "cuda_runtime"}
+waits = [row for row in rows if row["waits_for"] is not None]
+print(json.dumps([
+    sorted((row["name"], rows[row["waits_for"]]["name"] if row["waits_for"] >= 0 else "") for row in waits),
+    sorted((row["name"], calls[row["correlation"]]) for row in rows if row["category"] == "kernel"),
+]))
+""", tmp_path)  # fmt: skip
+    waits = [["Stream Wait Event", name] for name in ("", "first", "third")]
+    assert seen[0] == [["Stream Sync", "Stream Wait Event"], *waits]
+    assert seen[1] == [[name, "cudaLaunchKernel"] for name in ("first", "second", "third")]
+
+
 def test_memory_is_listed_on_request_only(double: Path, tmp_path: Path) -> None:
     seen = run(double, """
 def categories(**options):

@@ -27,12 +27,15 @@ class Simulation:
     """Random hosts, streams and all-reduces of some ranks. Each task begins when all before it have ended.
 
     A task: rank, name, ns, the tasks before it, and the name of the op that launched it. Streams 1 and 2 compute, 3
-    has the collectives, which may wait for stream 1.
+    has the collectives, which may wait for stream 1. recorded: waits are recorded, so that short ones count, too.
     """
 
-    def __init__(self, seed: int, ranks: int, ops: int) -> None:
-        self.tasks: list[tuple[int, str, int, list[int], str]] = []
+    def __init__(self, seed: int, ranks: int, ops: int, recorded: bool = False) -> None:
+        self.tasks: list[tuple[int, str, int, list[int], tuple[str, ...]]] = []
+        self.recorded, self.called = recorded, [0] * ranks
+        self.events: list[list[tuple[int, int, int]]] = [[] for _ in range(ranks)]
         self.ends: list[int] = []
+        self.begins: list[int] = []
         self.rows: list[list[tuple[str, str, int, int, int, int, Any]]] = [[] for _ in range(ranks)]
         draw = random.Random(seed)
         host: list[int | None] = [None] * ranks
@@ -40,66 +43,125 @@ class Simulation:
         self.draw = draw
         for number in range(ops):
             kind = draw.choice(("kernel", "kernel", "reduce", "sync", "op"))
-            entered = []
+            some = draw.choice((SYNC, "cudaStreamSynchronize", "cudaEventSynchronize"))
+            entered, numbers = [], []
             for rank in range(ranks):
                 gap = self.add(rank, "", draw.randint(1, 30_000), [host[rank]])
                 if kind == "sync":
-                    host[rank] = self.synchronise(rank, gap, streams[rank])
+                    host[rank] = self.synchronise(rank, gap, streams[rank], some)
                     continue
                 name = draw.choice(("aten::mm", "aten::add"))
                 op = host[rank] = self.add(rank, name, draw.randint(20_000, 90_000), [gap])
                 correlation = 0 if kind == "op" else number + 1
                 self.row(rank, op, "cpu_op", 0, correlation, None)
+                stream = 3 if kind == "reduce" else draw.choice((1, 2))
+                before, by = [op], (name,)
+                if kind != "op":
+                    before = self.waited(rank, op, streams[rank], stream)
+                    correlation, host[rank], by = self.launch(rank, op, number + 1)
+                    before += [host[rank], streams[rank].get(stream)]
                 if kind == "reduce":
-                    entered.append(self.enter(rank, op, streams[rank]))
+                    entered.append(self.add(rank, "enter", 0, before, ("-",)))
+                    numbers.append(correlation)
                 elif kind == "kernel":
-                    stream = draw.choice((1, 2))
-                    before = [op, streams[rank].get(stream), self.waited(op, streams[rank], stream)]
                     name = draw.choice(("gemm", "softmax"))
-                    work = self.add(
-                        rank, name, draw.randint(20_000, 200_000), before, self.tasks[op][1]
-                    )
-                    self.row(rank, work, "kernel", stream, -correlation, None)
+                    work = self.add(rank, name, draw.randint(20_000, 200_000), before, by)
+                    self.row(rank, work, "kernel", stream, -correlation, {})
                     streams[rank][stream] = work
             for rank in range(ranks) if entered else ():
                 done = self.add(rank, "all_reduce dp", draw.randint(5_000, 90_000), list(entered))
-                row = (self.ends[entered[rank]], self.ends[done])
-                self.rows[rank].append(
-                    ("ncclDevKernel_AllReduce", "kernel", *row, 3, -number - 1, call("dp", number))
-                )
+                self.begins[done] = self.ends[entered[rank]]
+                self.row(rank, done, "kernel", 3, -numbers[rank], call("dp", number))
                 streams[rank][3] = done
         self.last = [self.synchronise(r, host[r], streams[r]) for r in range(ranks)]
 
-    def add(self, rank: int, name: str, ns: int, before: list[int | None], by: str = "") -> int:
+    def add(
+        self, rank: int, name: str, ns: int, before: list[int | None], by: tuple[str, ...] = ()
+    ) -> int:
         known = [each for each in before if each is not None]
         self.tasks.append((rank, name, ns, known, by))
         self.ends.append(max((self.ends[each] for each in known), default=0) + ns)
+        self.begins.append(self.ends[-1] - ns)
         return len(self.tasks) - 1
 
     def row(
         self, rank: int, task: int, category: str, track: int, link: int, arguments: Any
     ) -> None:
-        end = self.ends[task]
-        _, name, ns, _, _ = self.tasks[task]
-        self.rows[rank].append((name, category, end - ns, end, track, link, arguments))
-
-    def synchronise(self, rank: int, before: int | None, streams: dict[int, int]) -> int:
-        done = self.add(rank, SYNC, 20_000, [before, *streams.values()])
-        begin = 0 if before is None else self.ends[before]
-        self.rows[rank].append((SYNC, "cuda_runtime", begin, self.ends[done], 0, 0, None))
-        return done
-
-    def waited(self, op: int, streams: dict[int, int], own: int) -> int | None:
-        """Return work of another stream to wait for, if that takes longer than a launch may: else it is not seen."""
-        other = self.draw.choice([1, 2, 3])
-        ready = max([self.ends[op], *(self.ends[streams[s]] for s in (own,) if s in streams)])
-        work = streams.get(other)
-        return (
-            work if other != own and work is not None and self.ends[work] > ready + 10_000 else None
+        name = self.tasks[task][1]
+        name = "ncclDevKernel_AllReduce" if name == "all_reduce dp" else name
+        if self.recorded and link < 0:
+            arguments, link = {**arguments, "correlation": -link}, 0
+        self.rows[rank].append(
+            (name, category, self.begins[task], self.ends[task], track, link, arguments)
         )
 
-    def enter(self, rank: int, op: int, streams: dict[int, int]) -> int:
-        return self.add(rank, "enter", 0, [op, streams.get(3), self.waited(op, streams, 3)], "-")
+    def launch(self, rank: int, op: int, number: int) -> tuple[int, int, tuple[str, ...]]:
+        """Return number and task of a launch, and the names that it is in. Recorded ones are calls in the op's row."""
+        if not self.recorded:
+            return number, op, (self.tasks[op][1],)
+        self.called[rank] += 1
+        by = (self.tasks[op][1], "cudaLaunchKernel")
+        task = self.add(rank, by[1], self.draw.randint(1_000, 5_000), [op], by)
+        self.row(rank, task, "cuda_runtime", 0, -self.called[rank], {})
+        at = next(n for n, row in enumerate(self.rows[rank]) if row[3] == self.ends[op])
+        self.rows[rank][at] = (*self.rows[rank][at][:3], self.ends[task], *self.rows[rank][at][4:])
+        return self.called[rank], task, by
+
+    def synchronise(
+        self, rank: int, before: int | None, streams: dict[int, int], name: str = SYNC
+    ) -> int:
+        begin = 0 if before is None else self.ends[before]
+        name = name if self.recorded and streams else SYNC
+        waited, arguments = list(streams.values()), None
+        if self.recorded:
+            stream = self.draw.choice(sorted(streams)) if streams else 0
+            kind = {"cudaE": "Event Sync", "cudaS": "Stream Sync", "cudaD": "Context Sync"}[
+                name[:5]
+            ]
+            arguments = {"cuda_sync_kind": kind, "stream": stream}
+            if name == "cudaStreamSynchronize":
+                waited = [streams[stream]]
+            elif name == "cudaEventSynchronize":
+                number, stream, task = self.event(rank, stream, streams)
+                waited = [task]
+                arguments |= {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": number}
+            self.called[rank] += 1
+            arguments["correlation"] = self.called[rank]
+            self.rows[rank].append((kind, "cuda_sync", begin, begin + 1, stream, 0, arguments))
+        done = self.add(rank, name, 20_000, [before, *waited])
+        self.begins[done] = begin
+        self.row(rank, done, "cuda_runtime", 0, 0, arguments)
+        return done
+
+    def event(self, rank: int, stream: int, streams: dict[int, int]) -> tuple[int, int, int]:
+        """Return an event of the rank: number of the call that recorded it, stream and the last task before it."""
+        self.called[rank] += 1
+        self.events[rank].append((self.called[rank], stream, streams[stream]))
+        return self.draw.choice(self.events[rank][-3:])
+
+    def waited(self, rank: int, op: int, streams: dict[int, int], own: int) -> list[int | None]:
+        """Return work of another stream to wait for, if that takes longer than a launch may: else it is not seen.
+
+        Recorded ones are tasks of the stream itself.
+        """
+        other = self.draw.choice([1, 2, 3])
+        if other == own or other not in streams:
+            return []
+        if self.recorded:
+            number, other, task = self.event(rank, other, streams)
+            self.called[rank] += 1
+            arguments = {
+                "cuda_sync_kind": "Stream Wait Event", "stream": own, "correlation": self.called[rank],
+                "wait_on_stream": other, "wait_on_cuda_event_record_corr_id": number,
+            }  # fmt: skip
+            when = self.ends[op]
+            row = ("Stream Wait Event", "cuda_sync", when, when + 1, own, 0, arguments)
+            self.rows[rank].append(row)
+            streams[own] = self.add(rank, row[0], 0, [streams.get(own), task])
+            return []
+        ready = max([self.ends[op], *(self.ends[streams[s]] for s in (own,) if s in streams)])
+        work = streams[other]
+        return [work] if self.ends[work] > ready + 10_000 else []
 
     def write(self, folder: Path) -> fastprof.ranks.Job:
         for rank, rows in enumerate(self.rows):
@@ -110,7 +172,8 @@ class Simulation:
                 [row[:4] for row in every],
                 coded={"metadata_json": fastprof.table.CodedColumn.encode(texts)},
                 track=[row[4] for row in every],
-                device_type=[int(row[1] == "kernel") for row in every],
+                device_type=[int(row[1] in ("kernel", "cuda_sync")) for row in every],
+                device_resource_id=[row[4] for row in every],
                 external_id=[max(row[5], 0) for row in every],
                 linked_correlation_id=[max(-row[5], 0) for row in every],
             )
@@ -132,16 +195,19 @@ class Simulation:
     def length_if(self, wanted: str, factor: float) -> int:
         ends: list[int] = []
         for _, name, ns, before, by in self.tasks:
-            faster = wanted in (name, by) or (wanted == "all_reduce" and name.startswith(wanted))
+            faster = wanted in (name, *by) or (wanted == "all_reduce" and name.startswith(wanted))
             start = max((ends[each] for each in before), default=0)
             ends.append(start + (round(ns / factor) if faster else ns))
         return max(ends[each] for each in self.last)
 
 
+@pytest.mark.parametrize("recorded", [False, True], ids=["inferred", "recorded"])
 @pytest.mark.parametrize("seed", range(40))
-def test_the_path_is_the_longest_of_all_paths(tmp_path: Path, seed: int) -> None:
-    simulated = Simulation(seed, 2 + seed % 2, 7)
+def test_the_path_is_the_longest_of_all_paths(tmp_path: Path, seed: int, recorded: bool) -> None:
+    simulated = Simulation(seed, 2 + seed % 2, 7, recorded)
     graph = simulated.write(tmp_path).step_graph(0)
+    worked = [n for n, rows in enumerate(simulated.rows) if any(r[1] == "kernel" for r in rows)]
+    assert graph.inferred == ([] if recorded else worked)
     length = max(simulated.ends[each] for each in simulated.last)
     path = graph.path()
     assert graph.length_ns == length == sum(each.end_ns - each.start_ns for each in path)
@@ -154,9 +220,10 @@ def test_the_path_is_the_longest_of_all_paths(tmp_path: Path, seed: int) -> None
     assert max(total for total, _ in ways) == length and found in longest
 
 
+@pytest.mark.parametrize("recorded", [False, True], ids=["inferred", "recorded"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_replayed_step_is_the_simulated_one(tmp_path: Path, seed: int) -> None:
-    simulated = Simulation(seed, 3, 40)
+def test_a_replayed_step_is_the_simulated_one(tmp_path: Path, seed: int, recorded: bool) -> None:
+    simulated = Simulation(seed, 3, 40, recorded)
     graph = simulated.write(tmp_path).step_graph(0)
     known = {task[1] for task in simulated.tasks}
     for name in {"aten::mm", "aten::add", "gemm", "softmax", "all_reduce", SYNC}:
@@ -167,6 +234,56 @@ def test_a_replayed_step_is_the_simulated_one(tmp_path: Path, seed: int) -> None
         graph.length_if_ns({"aten::absent": 2})
     with pytest.raises(fastprof.errors.ValueError, match="above 0"):
         graph.length_if_ns({"aten::mm": 0})
+
+
+def kineto(name: str, category: str, pid: int, tid: int, ts: int, dur: int, **args: Any) -> Any:
+    return {
+        "ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+        "args": {key.replace("External_", "External "): value for key, value in args.items()},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_waits_in_a_trace_of_torch(tmp_path: Path, recorded: bool) -> None:
+    """The event is recorded between two kernels of one op. Kernels have the op's id, as PyTorch writes it, not only
+    the number of their launch. A kernel of a third stream ends together with the one that is waited for."""
+    host = ("cuda_runtime", 9, 9)
+    events = [
+        kineto("ProfilerStep#0", "user_annotation", 9, 9, 0, 700),
+        kineto("aten::first", "cpu_op", 9, 9, 1, 59, External_id=1),
+        kineto("cudaLaunchKernel", *host, 5, 5, correlation=11, External_id=1),
+        kineto("cudaEventRecord", *host, 20, 1, correlation=12, External_id=1),
+        kineto("cudaLaunchKernel", *host, 30, 5, correlation=13, External_id=1),
+        kineto("cudaStreamWaitEvent", *host, 40, 1, correlation=14, External_id=1),
+        kineto("cudaLaunchKernel", *host, 50, 5, correlation=15, External_id=1),
+        kineto("cudaDeviceSynchronize", *host, 70, 600, correlation=16),
+        kineto("one", "kernel", 0, 7, 15, 200, correlation=11, stream=7, device=0, External_id=1),
+        kineto("four", "kernel", 0, 8, 20, 195, correlation=10, stream=8, device=0),
+        kineto("two", "kernel", 0, 7, 215, 300, correlation=13, stream=7, device=0, External_id=1),
+        kineto(
+            "three", "kernel", 0, 20, 216, 440, correlation=15, stream=20, device=0, External_id=1
+        ),
+    ]
+    wait = {"stream": 20, "device": 0, "context": 1, "wait_on_cuda_event_id": 3}
+    wait |= {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 12}
+    if recorded:
+        events += [
+            kineto("Stream Wait Event", "cuda_sync", 0, 20, 40, 1, correlation=14, **wait),
+            kineto(
+                "Context Sync", "cuda_sync", 0, -1, 70, 600, correlation=16, stream=-1, device=0
+            ),
+        ]
+    trace = {"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}}
+    (tmp_path / "r0.json").write_text(json.dumps({**trace, "traceEvents": events}))
+    job = fastprof.ranks.open(tmp_path)
+    graph = job.step_graph(0)
+    spent = [(each.name, each.end_ns - each.start_ns) for each in graph.path()]
+    if recorded:
+        assert spent[-5:-2] == [("one", 200_000), ("three", 1_000), ("three", 440_000)]
+    assert graph.inferred == ([] if recorded else [0]) and "two" not in dict(spent)
+    assert graph.length_ns - graph.length_if_ns({"one": 2}) == (100_000 if recorded else 0)
+    printed = python("-m", "fastprof", "ranks", ".", cwd=tmp_path, check=True).stdout
+    assert ("inferred from times on rank 0" in printed) is not recorded
 
 
 def test_the_command_prints_path_and_what_if(tmp_path: Path) -> None:

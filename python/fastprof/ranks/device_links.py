@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""device_links: which call launched each piece of a device's work, and what each recorded wait waited for.
+
+A call of the runtime and what it caused have one number (CUPTI's correlation), which grows with each call of a process.
+A wait (category cuda_sync) for an event names the stream and the call that recorded the event.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.analysis.device_work import payload_integers
+from fastprof.base.distinct import distinct
+from fastprof.model.table import EventTable
+
+__all__ = ["DEVICE_WORK", "NO_WAIT", "STREAM_WAIT", "SYNC", "DeviceLinks", "device_links"]
+
+Array: TypeAlias = NDArray[Any]
+DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+SYNC = "cuda_sync"
+STREAM_WAIT = "Stream Wait Event"
+NO_WAIT = -2  # of rows that are no waits
+_OTHER_IDS = 1 << 40  # added to ids of ranges, so that they are none of calls
+
+
+class DeviceLinks(NamedTuple):
+    """By row. correlation: equal for a call and what it caused, 0 for none. waits_for: row of the work, or of the wait
+    of its stream, that a wait waited for: of a wait for all streams, what ended last; -1: unknown or not recorded;
+    NO_WAIT: no wait.
+    """
+
+    correlation: Array
+    waits_for: Array
+
+
+def device_links(table: EventTable) -> DeviceLinks:
+    """Return the links of a table; from the ids of ranges that launched work where no correlations are known."""
+    categories = table.sites.field("category")
+    size = len(table)
+    correlation, waits_for = np.zeros(size, np.int64), np.full(size, NO_WAIT, np.int64)
+    if not size:
+        return DeviceLinks(correlation, waits_for)
+    site = table.column("site")
+
+    def of(*wanted: str) -> Array:
+        return np.array([each.endswith(wanted) for each in categories], np.bool_)[site]
+
+    works, waits, calls = of(*DEVICE_WORK), of(SYNC), of("_runtime", "_driver")
+    rows = np.flatnonzero(works | waits | calls)
+    known = np.zeros(size, np.int64)
+    known[rows] = _integers(table, rows, "correlation").clip(min=0)
+    caused = works | waits
+    called = (np.isin(known, known[calls]) | waits) & (
+        known > 0
+    )  # a wait's number is its order, too
+    correlation[caused & called] = known[caused & called]
+    used = calls & np.isin(known, known[caused & called])
+    correlation[used] = known[used]
+    if table.has("linked_correlation_id"):
+        linked = np.where(caused & ~called, table.column("linked_correlation_id"), 0)
+        launching = table.column("external_id")
+        offset = _OTHER_IDS if called.any() else 0
+        free = np.isin(launching, linked[linked > 0]) & (launching > 0) & (correlation == 0)
+        correlation[free] = launching[free] + offset
+        found = linked > 0
+        correlation[found] = linked[found] + offset
+    if waits.any():
+        _resolve(table, np.flatnonzero(works), np.flatnonzero(waits), known, waits_for)
+    return DeviceLinks(correlation, waits_for)
+
+
+def _resolve(table: EventTable, works: Array, waits: Array, known: Array, waits_for: Array) -> None:
+    """Set what waits waited for: the last of its stream that was called before."""
+    stream = table.column("device_resource_id").astype(np.int64)
+    device = table.column("device_index").astype(np.int64)
+    names = [table.name(row) for row in waits.tolist()]
+    in_stream = waits[np.array([name == STREAM_WAIT for name in names], np.bool_)]
+    items = np.concatenate([works, in_stream])
+    items = items[known[items] > 0]
+    order = np.lexsort((table.start_ns[items], known[items], stream[items], device[items]))
+    items = items[order]
+    of_stream: dict[tuple[int, int], Array] = {}
+    key = device[items] << 33 | (stream[items] & ((1 << 33) - 1))
+    for span in np.split(items, np.flatnonzero(np.diff(key)) + 1):
+        if len(span):
+            of_stream[int(device[span[0]]), int(stream[span[0]])] = span
+    recorded, source = (
+        _integers(table, waits, f"wait_on_{what}") for what in ("cuda_event_record_corr_id", "stream")
+    )  # fmt: skip
+    for at, row in enumerate(waits.tolist()):
+        name, own = names[at], int(device[row])
+        before = int(recorded[at]) if "Event" in name else int(known[row])
+        if name.startswith("Context"):
+            spans = [span for (index, _), span in of_stream.items() if index == own]
+        else:
+            queue = int(source[at]) if "Event" in name else int(stream[row])
+            spans = [of_stream[own, queue]] if (own, queue) in of_stream else []
+        last = [
+            int(span[place - 1])
+            for span in spans
+            if (place := int(np.searchsorted(known[span], before, "left"))) > 0
+        ]
+        waits_for[row] = max(last, key=lambda each: int(table.end_ns[each]), default=-1)
+
+
+def _integers(table: EventTable, rows: Array, name: str) -> Array:
+    """Return an integer argument of each row, -1 for none."""
+    found = np.full(len(rows), -1, np.int64)
+    column = table.coded.get("metadata_json")
+    if column is not None:
+        codes = np.asarray(column.codes[rows], np.int64)
+        pattern = re.compile(rf'"{name}": ?"?(-?[0-9]{{1,18}})')
+        values = np.full(int(codes.max(initial=-1)) + 2, -1, np.int64)
+        for code in distinct(codes[codes >= 0]).tolist():
+            match = pattern.search(str(column.values[code]))
+            values[code] = -1 if match is None else int(match[1])
+        found = values[codes]
+    known, integers = payload_integers(table, rows, name)
+    found[known] = integers
+    return found
