@@ -24,12 +24,20 @@ from fastprof.model.table import EventKind, EventTable
 from fastprof.ranks.host_groups import RecordedCall, host_groups
 from fastprof.ranks.step_rows import step_rows
 
-__all__ = ["PAIRED", "UNMATCHED", "CollectiveCalls", "collective_calls", "is_host_collective"]
+__all__ = [
+    "PAIRED",
+    "UNMATCHED",
+    "CollectiveCalls",
+    "collective_calls",
+    "is_host_collective",
+    "sequence_text",
+]
 
 Array: TypeAlias = NDArray[Any]
 PAIRED = ("send", "recv")  # of two ranks: they have no number in a group
 UNMATCHED = -1  # sequence number of a collective whose group or number is unknown
-_STEP_SHIFT = 20  # a number made of step and place in it: step << 20 | place
+_STEP_SHIFT = 20  # a number made of step and place in it: _PLACE | step << 20 | place
+_PLACE = 1 << 62
 _HOST = re.compile(r"^(gloo|ucc|mpi|xccl|hccl):(\w+)$")
 _KERNEL = re.compile(r"(nccl|rccl|hccl)", re.I)
 _KINDS = (
@@ -69,6 +77,23 @@ class CollectiveCalls:
     size_bytes: Array
     missing: dict[str, str] = field(default_factory=dict)
 
+    def ended(self, table: EventTable) -> CollectiveCalls:
+        """Return those with an end, which the last ones of a process that was killed do not have."""
+        chosen = (table.column("flags")[self.rows] & EventFlag.FINISHED) != 0
+        kind, group = (
+            [v for v, c in zip(each, chosen, strict=True) if c] for each in (self.kind, self.group)
+        )
+        rows, sequence, size = (e[chosen] for e in (self.rows, self.sequence, self.size_bytes))
+        return CollectiveCalls(rows, kind, group, sequence, size, self.missing)
+
+
+def sequence_text(number: int) -> str:
+    """Return a sequence number as a reader knows it: "3 of step 7" for a place in the order of issue."""
+    if number < _PLACE:
+        return str(number)
+    step, place = divmod(number - _PLACE, 1 << _STEP_SHIFT)
+    return f"{place} of step {step}"
+
 
 def is_host_collective(name: str) -> bool:
     """Return whether a range of the host is a collective: "gloo:all_reduce"."""
@@ -79,29 +104,28 @@ def collective_calls(
     table: EventTable,
     groups: Sequence[dict[str, Any]] = (),
     *,
-    ended: bool = False,
+    killed: bool = False,
     recorded: Sequence[RecordedCall] | None = None,
 ) -> CollectiveCalls:
     """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
 
-    groups: process groups of the rank, {"name", "ranks"}. ended: leave out those without an end, as of a process that
-    was killed. recorded: recorded_calls() of the process. Any thread.
+    groups: process groups of the rank, {"name", "ranks"}. killed: the process was killed, so that torch's flight
+    recorder is gone. recorded: recorded_calls() of the process. Any thread.
     """
     names, categories = table.sites.names, table.sites.field("category")
     pairs = list(zip(names, categories, strict=True))
     on_device = np.array([c == "kernel" and bool(_KERNEL.search(n)) for n, c in pairs], np.bool_)
     on_host = np.array([is_host_collective(n) for n in names], np.bool_)
     site = table.column("site")
-    chosen = np.ones(len(table), np.bool_)
-    if ended:
-        chosen = (table.column("flags") & EventFlag.FINISHED) != 0
-    rows = np.flatnonzero(on_device[site] & chosen) if len(pairs) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(on_device[site]) if len(pairs) else np.zeros(0, np.int64)
     if len(rows):
         return _of_device(table, rows[np.argsort(table.start_ns[rows], kind="stable")])
-    rows = np.flatnonzero(on_host[site] & chosen) if len(pairs) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(on_host[site]) if len(pairs) else np.zeros(0, np.int64)
     if table.has("kind"):
         rows = rows[table.column("kind")[rows] <= EventKind.ASYNC_RANGE]
-    return _of_host(table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded)
+    return _of_host(
+        table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded, killed
+    )
 
 
 def _of_host(
@@ -109,6 +133,7 @@ def _of_host(
     rows: Array,
     groups: Sequence[dict[str, Any]],
     recorded: Sequence[RecordedCall] | None,
+    killed: bool,
 ) -> CollectiveCalls:
     matches = [_HOST.match(table.name(row)) for row in rows.tolist()]
     kinds = [_kind(match[2]) if match is not None else "" for match in matches]
@@ -131,7 +156,12 @@ def _of_host(
     elif len(groups) > 1:
         missing["collective_groups"] = (
             f"{counted(len(chosen), 'collective')} of the host do not say to which of {len(groups)} process groups "
-            "they belong, so they are not matched over ranks. Record devices with NCCL, use one group, or PyTorch 2.8."
+            "they belong, so they are not matched over ranks. "
+            + (
+                "torch's flight recorder, which says it, ended with the process that was killed."
+                if killed
+                else "Record devices with NCCL, use one group, or PyTorch 2.8."
+            )
         )
     else:
         steps, _ = step_rows(table)
@@ -142,7 +172,7 @@ def _of_host(
         inside = at >= 0
         sequence[whole] = np.where(
             inside,
-            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(chosen)) - first,
+            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(chosen)) - first + _PLACE,
             UNMATCHED,
         )
     return CollectiveCalls(

@@ -196,6 +196,15 @@ class Job:
             for group in shard.manifest.get("groups", ())
         }
 
+    def means_ns(self, values: Array) -> list[int]:
+        """Return the mean of a step by rank of values by (rank, step), such as those of parts(); 0 without a step.
+
+        If a rank was killed, only steps that all ranks have count: in later ones, collectives fail.
+        """
+        if self.killed and len(self._complete):
+            values = values[:, self._complete]
+        return [int(row[row >= 0].mean()) if (row >= 0).any() else 0 for row in values]
+
     @cached_property
     def waiting_ns(self) -> Array:
         """Time by (rank, step) for which a rank waited in collectives for the last to come, int64 ns; -1: no step."""
@@ -246,8 +255,7 @@ class Job:
             )
         place = self.ranks.index(rank)
         names = dict(self.name_ns)
-        idle = self.parts("idle_ns")
-        names["idle"] = np.array([row[row >= 0].mean() if (row >= 0).any() else 0 for row in idle])
+        names["idle"] = np.array(self.means_ns(self.parts("idle_ns")))
         gained = {name: values[place] - float(np.median(values)) for name, values in names.items()}
         return sorted(
             ((name, int(ns)) for name, ns in gained.items() if ns > 0), key=lambda each: -each[1]

@@ -19,7 +19,7 @@ from fastprof.base import errors
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.profiler.recovery import is_running, recover
-from fastprof.ranks.collective_calls import collective_calls
+from fastprof.ranks.collective_calls import CollectiveCalls, collective_calls
 from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.places import is_url
 from fastprof.ranks.shard import shard_stem, write_shard
@@ -121,7 +121,8 @@ def _write(
         "monotonic_ns": table.t1_ns - facts["offset_ns"],
         "width_ns": table.clock_error_ns,
     }
-    killed = {"last_ns": table.t1_ns, "alive": facts["alive"], **_last(table, groups)}
+    calls = collective_calls(table, groups, killed=True)
+    killed = {"last_ns": table.t1_ns, "alive": facts["alive"], **_last(table, calls)}
     details: dict[str, Any] = {
         key: facts[key] for key in ("host", "process", "pid", "versions") if key in facts
     }
@@ -131,6 +132,7 @@ def _write(
         stem=f"{stem}-{name.removeprefix(RECORDS)}",
         clock={"start": facts["clock"], "end": end},
         details={**details, "killed": killed, "records": name},
+        calls=calls.ended(table),
     )  # fmt: skip
 
 
@@ -145,10 +147,9 @@ def _groups_of(rank: int, others: Sequence[_Manifest]) -> list[dict[str, Any]]:
     return list(groups.values())
 
 
-def _last(table: EventTable, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _last(table: EventTable, calls: CollectiveCalls) -> dict[str, Any]:
     """Return the number of the last step and the last collective that a table has, and whether that had ended."""
     found: dict[str, Any] = {"step": last_step(table), "collective": "", "collectives": 0}
-    calls = collective_calls(table, groups)
     if len(calls.rows):
         row = int(calls.rows[-1])
         ended = bool(table.column("flags")[row] & EventFlag.FINISHED)

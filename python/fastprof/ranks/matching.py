@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.ranks.collective_calls import PAIRED, UNMATCHED
+from fastprof.ranks.collective_calls import PAIRED, UNMATCHED, sequence_text
 from fastprof.ranks.rank_events import Collectives
 
 __all__ = ["Matched", "match_collectives"]
@@ -96,7 +96,7 @@ class Matched:
             took = self.rank[rows[at.reshape(-1) == which]]
             gone = np.setdiff1d(present, took).tolist()
             found.append(
-                f"{self.kinds[int(self.kind[rows[first[which]]])]} {int(sequence[which])} of {title}: "
+                f"{self.kinds[int(self.kind[rows[first[which]]])]} {sequence_text(int(sequence[which]))} of {title}: "
                 f"without rank {number_list(gone)}"
             )
         if len(short) > 5:
@@ -107,13 +107,14 @@ class Matched:
             row = rows[first[np.searchsorted(calls, mixed[0])]]
             found.append(
                 f"{counted(len(mixed), 'collective')} of {title} differ between ranks, the first is number "
-                f"{int(self.sequence[row])} ({self.kinds[int(self.kind[row])]} on rank {int(self.rank[row])})"
+                f"{sequence_text(int(self.sequence[row]))} "
+                f"({self.kinds[int(self.kind[row])]} on rank {int(self.rank[row])})"
             )
         if 0 < len(last) <= len(present) // 2:
             least = int(high.min())
             found.append(
                 f"rank {number_list(last.tolist())} ended earlier than the rest of {title}, "
-                f"the first after collective {least}"
+                f"the first after collective {sequence_text(least)}"
             )
         return found
 

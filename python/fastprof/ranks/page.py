@@ -54,7 +54,7 @@ def _dataset(job: Job) -> Dataset:
     }  # fmt: skip
     values = job_values(job)
     rows = values.pop("ranks")
-    own = [int(row[row >= 0].mean()) if (row >= 0).any() else 0 for row in arrays["own_ns"]]
+    own = job.means_ns(arrays["own_ns"])
     hosts = {shard.rank: str(shard.manifest.get("host", "")) for shard in job.shards}
     with Packer() as packer:
         block = packer.block("times")

@@ -23,7 +23,7 @@ from fastprof._version import __version__
 from fastprof.exporters.tabular import optional_package
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
-from fastprof.ranks.collective_calls import collective_calls
+from fastprof.ranks.collective_calls import CollectiveCalls, collective_calls
 from fastprof.ranks.device_links import NO_WAIT, device_links
 from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.host_groups import RecordedCall
@@ -102,19 +102,20 @@ def write_shard(
     missing: Mapping[str, str] | None = None,
     details: Mapping[str, Any] | None = None,
     recorded: Sequence[RecordedCall] | None = None,
+    calls: CollectiveCalls | None = None,
 ) -> str:
     """Write the Parquet file and the manifest of a rank into a folder, a path or URL; return the path of the manifest.
 
     stem: of the files' names; default: shard_stem(rank). clock: pairs of clock_pair() by "start" and "end". missing:
     what was not recorded, by name. details: further members of the manifest. recorded: recorded_calls() of the process.
+    calls: the table's collectives, if they are known.
     Both files appear complete or not at all. Raises errors.UnavailableError without pyarrow and errors.IoError if a
     file cannot be written.
     """
     arrow = optional_package("pyarrow", "ranks")
     parquet = optional_package("pyarrow.parquet", "ranks")
-    calls = collective_calls(
-        table, facts.groups, ended="killed" in (details or {}), recorded=recorded
-    )
+    if calls is None:
+        calls = collective_calls(table, facts.groups, recorded=recorded)
     columns = _columns(arrow, table, facts.rank, calls)
     stem = join(folder, stem or shard_stem(facts.rank))
     # Integers by byte stream split came with pyarrow 17.
@@ -165,7 +166,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _columns(arrow: Any, table: EventTable, rank: int, calls: Any) -> dict[str, Any]:
+def _columns(arrow: Any, table: EventTable, rank: int, calls: CollectiveCalls) -> dict[str, Any]:
     size = len(table)
     site = table.column("site").astype(np.int32)
     of_name = table.sites.name_codes

@@ -31,8 +31,8 @@ _HEADS = {
 
 def job_values(job: Job) -> dict[str, Any]:
     """Return all answers as values that json.dumps() accepts. Times are integer ns, means over a rank's steps."""
-    means = {name: _means(job, name) for name in PARTS}
-    waiting = _mean_rows(job.waiting_ns)
+    means = {name: job.means_ns(job.parts(name)) for name in PARTS}
+    waiting = job.means_ns(job.waiting_ns)
     steps = (job.parts("duration_ns") >= 0).sum(axis=1).tolist()
     per_rank = [
         {
@@ -166,14 +166,6 @@ def _ms(ns: float) -> str:
 
 def _rate(bytes_per_s: float | None) -> str:
     return "" if bytes_per_s is None else f"{bytes_per_s / 1e9:.2f} GB/s"
-
-
-def _mean_rows(values: Any) -> list[int]:
-    return [int(row[row >= 0].mean()) if (row >= 0).any() else 0 for row in values]
-
-
-def _means(job: Job, name: str) -> list[int]:
-    return _mean_rows(job.parts(name))
 
 
 def _table(job: Job, rows: list[dict[str, Any]]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from processes import python
+from rank_tables import job_of, profiler_step, table_of
 from recorder_programs import command
 
 import fastprof
@@ -77,6 +78,9 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
     assert job.ranks == [0, 1, 2, 3]
     durations = job.parts("duration_ns")[2].tolist()
     assert [ns >= 0 for ns in durations] == [step < 7 for step in job.steps.tolist()]
+    # Steps from the killed rank's last one on are in no mean: collectives of survivors fail in them.
+    means = [int(row[job.steps < 7].mean()) for row in job.parts("duration_ns")]
+    assert [row["duration_ns"] for row in values["ranks"]] == means
     table = fastprof.recover(tmp_path / "ranks" / killed["records"])
     assert killed["last_ns"] == table.t1_ns
     assert sum(table.name(row) == "forward" for row in range(len(table))) == 6
@@ -143,6 +147,19 @@ def test_flight_recorders_of_a_job_with_a_killed_rank(folder: Path, tmp_path: Pa
     for path in dumps.values():
         text = command("report", path)
         assert "exception: RuntimeError: " in text and "in SpawnProcess-" in text
+
+
+def test_a_collective_of_gloo_is_named_by_step_and_place(tmp_path: Path) -> None:
+    reduce = ("gloo:all_reduce", "user_annotation")
+    tables = [
+        table_of([
+            *((profiler_step(step), 1000 * step, 1000 * step + 900) for step in (7, 8)),
+            *((reduce, start, start + 50) for start in starts),
+        ])
+        for starts in ([7100, 7200, 8100], [7100, 8100])
+    ]  # fmt: skip
+    job = job_of(tmp_path, tables)
+    assert job.problems == ["all_reduce 1 of step 7 of the group: without rank 1"]
 
 
 PROGRAM = """
