@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fastprof.base import errors
 from fastprof.cli.ask import PROCESSES, choose, command_of, find_alive
 from fastprof.cli.options import Subparsers, command_parser
+
+if TYPE_CHECKING:
+    from fastprof.flight_recorder.live_view import LiveReader
 
 __all__ = ["add_parser"]
 
@@ -93,9 +99,7 @@ def _show(options: argparse.Namespace, wanted: str, program: str) -> bool:
     reader = LiveReader(process, options.seconds)
     program = program or command_of(process.pid)
     if not (options.as_json or options.once):
-        from fastprof.cli.live_screen import LiveScreen
-
-        LiveScreen(reader, program, options.interval).run()
+        _show_screen(reader, program, options.interval)
         return False
     if options.once:  # a first look, so that there is a share of the CPU
         reader.look()
@@ -119,17 +123,33 @@ def _show(options: argparse.Namespace, wanted: str, program: str) -> bool:
         time.sleep(options.interval)
 
 
+def _show_screen(reader: LiveReader, program: str, interval_s: float) -> None:
+    """Show the screen. Its first view is written before textual is imported, which takes longer than the rest."""
+    from fastprof.cli.live_text import live_lines
+
+    size = shutil.get_terminal_size()
+    lines = live_lines(reader.look(), program, width=size.columns, height=max(size.lines - 2, 5))
+    # The alternate screen, which textual uses, too, and leaves at its end.
+    sys.stdout.write("\x1b[?1049h\x1b[2J\x1b[H" + "\r\n".join(lines[: size.lines - 1]))
+    sys.stdout.flush()
+    try:
+        from fastprof.cli.live_screen import LiveScreen
+
+        LiveScreen(reader, program, interval_s).run()
+    finally:
+        sys.stdout.write("\x1b[?1049l")
+        sys.stdout.flush()
+
+
 def _check_screen() -> None:
     if not sys.stdout.isatty():
         raise errors.UnavailableError(
             "a live screen needs a terminal: use --as-json, or --once for one view"
         )
-    try:
-        import textual  # noqa: F401
-    except ImportError as error:
+    if importlib.util.find_spec("textual") is None:
         raise errors.UnavailableError(
             'a live screen needs the package textual: pip install "fastprof[live]"; --as-json and --once do not'
-        ) from error
+        )
 
 
 @contextlib.contextmanager

@@ -19,17 +19,14 @@ import atexit
 import os
 import threading
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
-from fastprof.flight_recorder import attached, workers
-from fastprof.flight_recorder.recorder import FlightOptions, FlightRecorder
-from fastprof.flight_recorder.requests import Requests
-from fastprof.flight_recorder.triggers import Triggers
-from fastprof.flight_recorder.watch import Watch
 from fastprof.model.aggregates import Aggregates
-from fastprof.profiler import recording
-from fastprof.profiler.followed_process import is_followed
+
+# What records is imported by start(): commands that only read files of recorders are there in half the time.
+if TYPE_CHECKING:
+    from fastprof.flight_recorder.recorder import FlightOptions, FlightRecorder
 
 __all__ = [
     "Aggregates",
@@ -67,6 +64,10 @@ class _Running:
     """What start() began, for stop()."""
 
     def __init__(self, recorder: FlightRecorder) -> None:
+        from fastprof.flight_recorder.requests import Requests
+        from fastprof.flight_recorder.triggers import Triggers
+        from fastprof.flight_recorder.watch import Watch
+
         self.recorder = recorder
         self.triggers = Triggers(recorder)
         self.requests = Requests(lambda: recorder)
@@ -77,6 +78,8 @@ class _Running:
         self.watch = Watch(path, self.requests.answer, self.triggers.look, self.triggers.period_s)
 
     def begin(self) -> None:
+        from fastprof.flight_recorder import workers
+
         self.triggers.arm()
         workers.watch(_end_of_worker)
         try:
@@ -86,6 +89,8 @@ class _Running:
             warnings.warn(f"fastprof: {self.control_problem}", stacklevel=4)
 
     def end(self) -> None:
+        from fastprof.flight_recorder import workers
+
         self.triggers.disarm()
         self.watch.close()
         self.recorder.stop()
@@ -139,6 +144,8 @@ def start(
     Any thread. Raises errors.StateError if a recorder runs, errors.ValueError for invalid arguments,
     errors.UnavailableError if there is no folder for the file.
     """
+    from fastprof.flight_recorder.recorder import FlightOptions
+
     options = FlightOptions(
         seconds=float(seconds),
         max_bytes=max_bytes,
@@ -164,6 +171,9 @@ def start(
 
 def _start(options: FlightOptions) -> None:
     global _running, _registered
+    from fastprof.flight_recorder import attached
+    from fastprof.flight_recorder.recorder import FlightRecorder
+
     with _lock:
         if _running is not None:
             raise errors.StateError(
@@ -366,6 +376,9 @@ def _after_fork_in_child() -> None:
     _lock = threading.RLock()
     if before is None:
         return
+    from fastprof.profiler import recording
+    from fastprof.profiler.followed_process import is_followed
+
     before.triggers.disarm()
     before.watch.close(in_child=True)
     recording.flight_file = ""

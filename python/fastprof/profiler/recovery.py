@@ -44,7 +44,6 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     """
     from fastprof.decode.consolidate import table_of
     from fastprof.record.shard_folder import FOLDER_FACT
-    from fastprof.views.names import keeps_stack_entry
 
     metadata: dict[str, Any]
     if os.path.isdir(path):
@@ -56,7 +55,13 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         if os.path.isdir(folder):
             capture, metadata = _folder(folder, max_bytes, (os.fspath(path), capture, facts))
         metadata["recovered"] = facts
-    return table_of(capture, with_flops=False, keeps_frame=keeps_stack_entry, metadata=metadata)
+    return table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+
+
+def _keeps_frame(entry: str) -> bool:
+    from fastprof.views.names import keeps_stack_entry  # 50 ms, for recordings with stacks
+
+    return keeps_stack_entry(entry)
 
 
 def is_running(table: EventTable) -> bool:

@@ -400,13 +400,17 @@ import os, sys
 from fastprof import flight_recorder, record_function
 def facts():
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
-for number in range(300):
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+for number in range(1000):
     with record_function("work"):
         flight_recorder.dump(sys.argv[1])
     os.unlink(sys.argv[1])
-    if number == 10:
-        before = facts()
+    if number == 100:
+        before, before_bytes = facts(), resident()
 assert facts() == before, (facts(), before)
+assert resident() < before_bytes + (4 << 20), (resident(), before_bytes)
 """
     done = python("-c", code, tmp_path / "again.flight")
     assert done.returncode == 0, done.stderr

@@ -181,3 +181,32 @@ def test_the_screen_of_live(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         asyncio.run(drive(process.pid))
     (dump,) = set(tmp_path.iterdir()) - before
     assert "train" in command("report", dump)
+
+
+def test_the_screen_is_left_as_it_was(folder: Path) -> None:
+    """A terminal gets the first view before textual is imported, and its own screen back at the end."""
+    pytest.importorskip("textual")
+    import pty
+    import select
+
+    with program(LIVE) as process:
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ["TERM"] = "xterm-256color"
+            words = [sys.executable, "-m", "fastprof", "live", str(process.pid)]
+            os.execv(sys.executable, words)
+        printed = b""
+        end_s = time.monotonic() + 120
+        while time.monotonic() < end_s:
+            if select.select([terminal], [], [], 0.5)[0]:
+                try:
+                    printed += os.read(terminal, 65536)
+                except OSError:  # it has ended
+                    break
+            elif b"train" in printed:
+                os.write(terminal, b"q")
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, printed[-2000:]
+    first, _, rest = printed.partition(b"\x1b[?1049h")[2].partition(b"\x1b[?1049h")
+    assert b"worker" in first or b"train" in first
+    assert rest.endswith(b"\x1b[?1049l")
