@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.StackSampler: one profile's sampling of Python stacks.
+// _core.StackSampler: one profile's sampling of Python stacks, or that of another process.
+#include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
 #include <cstdint>
@@ -38,8 +39,83 @@ py::str text(const std::string& utf8) {
       PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
 
+// Members of Interpreter and of its Layout by the names that Python code has for them.
+constexpr std::pair<const char*, uintptr_t python_adapter::Interpreter::*> kAddresses[] = {
+    {"state", &python_adapter::Interpreter::state},
+    {"threads_head", &python_adapter::Interpreter::threads_head},
+    {"gil_holder", &python_adapter::Interpreter::gil_holder},
+    {"code_type", &python_adapter::Interpreter::code_type},
+    {"text_type", &python_adapter::Interpreter::text_type},
+    {"bytes_type", &python_adapter::Interpreter::bytes_type},
+    {"none", &python_adapter::Interpreter::none},
+    {"runtime", &python_adapter::Interpreter::runtime},
+};
+constexpr std::pair<const char*, size_t python_adapter::Layout::*> kOffsets[] = {
+    {"minor", &python_adapter::Layout::minor},
+    {"next", &python_adapter::Layout::next},
+    {"interpreter", &python_adapter::Layout::interpreter},
+    {"id", &python_adapter::Layout::id},
+    {"kernel_id", &python_adapter::Layout::kernel_id},
+    {"frame", &python_adapter::Layout::frame},
+    {"stack_chunk", &python_adapter::Layout::stack_chunk},
+    {"gil_word", &python_adapter::Layout::gil_word},
+    {"raised", &python_adapter::Layout::raised},
+    {"exception_info", &python_adapter::Layout::exception_info},
+    {"previous_item", &python_adapter::Layout::previous_item},
+    {"frame_code", &python_adapter::Layout::frame_code},
+    {"frame_previous", &python_adapter::Layout::frame_previous},
+    {"frame_instruction", &python_adapter::Layout::frame_instruction},
+    {"frame_owner", &python_adapter::Layout::frame_owner},
+    {"frame_bytes", &python_adapter::Layout::frame_bytes},
+    {"code_name", &python_adapter::Layout::code_name},
+    {"code_file", &python_adapter::Layout::code_file},
+    {"code_first_line", &python_adapter::Layout::code_first_line},
+    {"code_lines", &python_adapter::Layout::code_lines},
+    {"code_constants", &python_adapter::Layout::code_constants},
+    {"code_first_traceable", &python_adapter::Layout::code_first_traceable},
+    {"code_head_bytes", &python_adapter::Layout::code_head_bytes},
+    {"object_type", &python_adapter::Layout::object_type},
+    {"object_size", &python_adapter::Layout::object_size},
+    {"text_length", &python_adapter::Layout::text_length},
+    {"text_state", &python_adapter::Layout::text_state},
+    {"text_kind_shift", &python_adapter::Layout::text_kind_shift},
+    {"ascii_bytes", &python_adapter::Layout::ascii_bytes},
+    {"compact_bytes", &python_adapter::Layout::compact_bytes},
+    {"bytes_data", &python_adapter::Layout::bytes_data},
+};
+
+// Returns the interpreter of another process. Raises KeyError if an address or offset is missing.
+python_adapter::Interpreter interpreter_of(int pid,
+                                           const std::map<std::string, uint64_t>& addresses,
+                                           const std::map<std::string, uint64_t>& offsets) {
+  python_adapter::Interpreter found;
+  found.pid = pid;
+  found.is_own = false;
+  const auto value = [](const std::map<std::string, uint64_t>& values, const char* name) {
+    const auto at = values.find(name);
+    if (at == values.end()) throw py::key_error(name);
+    return at->second;
+  };
+  for (const auto& [name, member] : kAddresses) found.*member = value(addresses, name);
+  found.runtime_bytes = value(addresses, "runtime_bytes");
+  if (offsets.empty()) {
+    found.layout = python_adapter::own_layout();
+    return found;
+  }
+  for (const auto& [name, member] : kOffsets) found.layout.*member = value(offsets, name);
+  found.layout.gil_mask = static_cast<uint32_t>(value(offsets, "gil_mask"));
+  if (found.layout.frame_bytes > python_adapter::kMaxFrameBytes) throw py::key_error("frame_bytes");
+  return found;
+}
+
 class StackSampler {
  public:
+  StackSampler(double hz, uint64_t max_runs, int pid, int memory,
+               const std::map<std::string, uint64_t>& addresses,
+               const std::map<std::string, uint64_t>& offsets)
+      : sampler_(new python_adapter::StackSampler(hz, max_runs,
+                                                  interpreter_of(pid, addresses, offsets), memory)),
+        is_native_(false) {}
   StackSampler(double hz, uint64_t max_runs, bool native)
       : sampler_(
             new python_adapter::StackSampler(hz, max_runs, native ? &native_frame_kind : nullptr)),
@@ -70,6 +146,7 @@ class StackSampler {
     const python_adapter::WithoutGil released;
     sampler_->end();
   }
+  bool is_over() const noexcept { return sampler_->is_over(); }
   bool active() const noexcept { return hold_.active(); }
 
   py::typing::Dict<py::str, py::array> columns() {
@@ -156,6 +233,14 @@ void register_sampling(py::module_& module) {
   py::class_<StackSampler>(module, "StackSampler", "One profile's sampling of Python stacks.")
       .def(py::init<double, uint64_t, bool>(), py::arg("hz"), py::arg("max_runs"),
            py::arg("native") = false)
+      .def(py::init<double, uint64_t, int, int, const std::map<std::string, uint64_t>&,
+                    const std::map<std::string, uint64_t>&>(),
+           py::arg("hz"), py::arg("max_runs"), py::arg("pid"), py::arg("memory"),
+           py::arg("addresses"), py::arg("offsets"),
+           "Of another process. memory: a descriptor of its /proc/PID/mem, closed at the end. "
+           "offsets: empty if it runs this version of CPython.")
+      .def_property_readonly("is_over", &StackSampler::is_over,
+                             "Whether the other process has ended, or executes another program.")
       .def("begin", &StackSampler::begin,
            "Start the sampling thread. Return why it cannot be started; empty if it runs.")
       .def("write_to", &StackSampler::write_to, py::arg("path"), py::arg("file_bytes"),
@@ -176,6 +261,17 @@ void register_sampling(py::module_& module) {
            "Return (name, file, first line) of each code object. After end().")
       .def("counts", &StackSampler::counts,
            "Return the numbers of ticks and of samples that are missing. After end().");
+  module.def(
+      "interpreter_anchors",
+      [] {
+        const python_adapter::AnchorOffsets found = python_adapter::own_anchors();
+        return std::map<std::string, uint64_t>{{"interpreter", found.interpreter},
+                                               {"threads_head", found.threads_head},
+                                               {"gil_holder", found.gil_holder}};
+      },
+      "Return where this interpreter has its main state and threads, and the thread with the GIL, "
+      "as "
+      "offsets; 2**64 - 1 if unknown.");
   module.def("sampling_after_fork_in_child", [] { ++g_sampling_forks; });
 }
 

@@ -65,9 +65,9 @@ void check(size_t code, size_t size) {
   if (code >= size) raise<ValueError>("no such code: " + std::to_string(code));
 }
 
-using Site = py::typing::Tuple<uint32_t, uint32_t, std::string, int, uint32_t, uint32_t>;
+using SiteRow = py::typing::Tuple<uint32_t, uint32_t, std::string, int, uint32_t, uint32_t>;
 
-Site site_in_store(const RowStore& store, uint32_t code) {
+SiteRow site_in_store(const RowStore& store, uint32_t code) {
   check(code, store.sites().size());
   const trace_rows::ScannedSite& site = store.sites()[code];
   return py::make_tuple(site.name, site.category, std::string(1, site.phase),

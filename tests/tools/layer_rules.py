@@ -125,7 +125,7 @@ PYTHON = {
     },
     "flight_recorder": {"base", "model", "decode", "adapters", "record", "profiler"},
     "ranks": {"base", "model", "analysis", "exporters", "importers", "report", "profiler"},
-    "attach": {"base", "record", "flight_recorder"},
+    "attach": {"base", "model", "decode", "importers", "record", "profiler", "flight_recorder"},
     "integrations": {"base", "analysis", "exporters", "record", "profiler"},
     "cli": {
         *(

@@ -20,7 +20,7 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy

@@ -3,19 +3,13 @@
 
 #include <algorithm>
 
-#include "fastprof/platform/checked_copy.hpp"
-
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t{1} << 14;
 constexpr size_t kMaxTableBytes = size_t{1} << 22;
-#if PY_VERSION_HEX >= 0x030B0000
-constexpr size_t kNameMember = offsetof(PyCodeObject, co_qualname);
-#else
-constexpr size_t kNameMember = offsetof(PyCodeObject, co_name);
-#endif
+constexpr size_t kMaxHeadBytes = 128;  // of texts and bytes
 
 void append_utf8(uint32_t point, std::string* to) {
   if (point < 0x80) {
@@ -37,7 +31,6 @@ void append_utf8(uint32_t point, std::string* to) {
   *to += static_cast<char>(0x80 | (point & 0x3F));
 }
 
-#if PY_VERSION_HEX >= 0x030B0000
 uint32_t variable_length(const uint8_t*& at, const uint8_t* end) noexcept {
   uint32_t value = 0;
   for (int shift = 0; at != end && shift < 32; shift += 6) {
@@ -53,17 +46,24 @@ int signed_variable_length(const uint8_t*& at, const uint8_t* end) noexcept {
   const auto half = static_cast<int>(value >> 1);
   return (value & 1) != 0 ? -half : half;
 }
-#endif
 
 }  // namespace
 
 std::vector<std::pair<uint32_t, int>> decode_lines(const uint8_t* table, size_t size_bytes,
-                                                   int first_line) {
+                                                   int first_line, size_t minor) {
   std::vector<std::pair<uint32_t, int>> lines;
   const uint8_t* const end = table + size_bytes;
   uint32_t begin = 0;
   int line = first_line;
-#if PY_VERSION_HEX >= 0x030B0000
+  if (minor < 11) {
+    for (const uint8_t* at = table; at != end && at + 1 != end; at += 2) {
+      const auto advance = static_cast<int8_t>(at[1]);
+      if (advance != -128) line += advance;
+      if (at[0] != 0) lines.emplace_back(begin, advance == -128 ? 0 : line);
+      begin += at[0];
+    }
+    return lines;
+  }
   // An entry: 1, four bits of its form, three bits of its length in instructions less one.
   constexpr uint8_t kNoLine = 15;
   constexpr uint8_t kLong = 14;
@@ -81,24 +81,16 @@ std::vector<std::pair<uint32_t, int>> decode_lines(const uint8_t* table, size_t 
     begin += length;
     while (at != end && (*at & 0x80) == 0) ++at;  // columns
   }
-#else
-  for (const uint8_t* at = table; at != end && at + 1 != end; at += 2) {
-    const auto advance = static_cast<int8_t>(at[1]);
-    if (advance != -128) line += advance;
-    if (at[0] != 0) lines.emplace_back(begin, advance == -128 ? 0 : line);
-    begin += at[0];
-  }
-#endif
   return lines;
 }
 
-CodeTable::Identity CodeTable::identity_of(uintptr_t code, const char* head) noexcept {
+CodeTable::Identity CodeTable::identity_of(uintptr_t code, const char* head) const noexcept {
   return {code,
-          load_at<uintptr_t>(head, kNameMember),
-          load_at<uintptr_t>(head, offsetof(PyCodeObject, co_filename)),
-          load_at<uintptr_t>(head, offsetof(PyCodeObject, co_linetable)),
-          load_at<uintptr_t>(head, offsetof(PyCodeObject, co_consts)),
-          load_at<int>(head, offsetof(PyCodeObject, co_firstlineno))};
+          load_at<uintptr_t>(head, layout_.code_name),
+          load_at<uintptr_t>(head, layout_.code_file),
+          load_at<uintptr_t>(head, layout_.code_lines),
+          load_at<uintptr_t>(head, layout_.code_constants),
+          load_at<int>(head, layout_.code_first_line)};
 }
 
 uint32_t CodeTable::find(uintptr_t code, const char* head) const {
@@ -107,20 +99,21 @@ uint32_t CodeTable::find(uintptr_t code, const char* head) const {
 }
 
 bool CodeTable::copy_text(uintptr_t text, std::string* to) const {
-  char head[sizeof(PyCompactUnicodeObject)];
-  platform::MemoryPiece piece = {text, head, sizeof(PyASCIIObject)};
-  if (text % alignof(void*) != 0 || platform::copy_pieces(pid_, &piece, 1) != 1) return false;
-  if (load_at<PyTypeObject*>(head, offsetof(PyObject, ob_type)) != &PyUnicode_Type) return false;
-  const auto state = load_at<decltype(PyASCIIObject::state)>(head, offsetof(PyASCIIObject, state));
-  const auto length = load_at<Py_ssize_t>(head, offsetof(PyASCIIObject, length));
-  const unsigned kind = state.kind;
-  if (state.compact == 0 || (kind != 1 && kind != 2 && kind != 4) || length < 0) return false;
+  char head[kMaxHeadBytes];
+  if (text % alignof(void*) != 0 || layout_.ascii_bytes > sizeof head ||
+      !interpreter_.copy(text, head, layout_.ascii_bytes) || !is_of(head, interpreter_.text_type))
+    return false;
+  const auto length = load_at<int64_t>(head, layout_.text_length);
+  const uint32_t state = load_at<uint32_t>(head, layout_.text_state) >> layout_.text_kind_shift;
+  const unsigned kind = state & 7;
+  const bool compact = (state >> 3 & 1) != 0;
+  const bool ascii = (state >> 4 & 1) != 0;
+  if (!compact || (kind != 1 && kind != 2 && kind != 4) || length < 0) return false;
   const size_t kept = std::min(static_cast<size_t>(length), kMaxTextBytes / kind);
   const size_t size_bytes = kept * kind;
   std::vector<char> points(size_bytes);
-  piece = {text + (state.ascii != 0 ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject)),
-           points.data(), size_bytes};
-  if (size_bytes != 0 && platform::copy_pieces(pid_, &piece, 1) != 1) return false;
+  const uintptr_t from = text + (ascii ? layout_.ascii_bytes : layout_.compact_bytes);
+  if (size_bytes != 0 && !interpreter_.copy(from, points.data(), size_bytes)) return false;
   to->clear();
   for (size_t i = 0; i < kept; ++i) {
     const uint32_t point = kind == 1   ? load_at<uint8_t>(points.data(), i)
@@ -132,16 +125,15 @@ bool CodeTable::copy_text(uintptr_t text, std::string* to) const {
 }
 
 bool CodeTable::copy_lines(uintptr_t table, CodeNames* names) const {
-  char head[sizeof(PyVarObject)];
-  platform::MemoryPiece piece = {table, head, sizeof head};
-  if (table % alignof(void*) != 0 || platform::copy_pieces(pid_, &piece, 1) != 1) return false;
-  if (load_at<PyTypeObject*>(head, offsetof(PyObject, ob_type)) != &PyBytes_Type) return false;
-  const auto size = static_cast<size_t>(load_at<Py_ssize_t>(head, offsetof(PyVarObject, ob_size)));
+  char head[kMaxHeadBytes];
+  if (table % alignof(void*) != 0 || layout_.bytes_data > sizeof head ||
+      !interpreter_.copy(table, head, layout_.bytes_data) || !is_of(head, interpreter_.bytes_type))
+    return false;
+  const auto size = load_at<uint64_t>(head, layout_.object_size);
   if (size > kMaxTableBytes) return false;
   std::vector<uint8_t> bytes(size);
-  piece = {table + offsetof(PyBytesObject, ob_sval), bytes.data(), size};
-  if (size != 0 && platform::copy_pieces(pid_, &piece, 1) != 1) return false;
-  names->lines = decode_lines(bytes.data(), size, names->first_line);
+  if (size != 0 && !interpreter_.copy(table + layout_.bytes_data, bytes.data(), size)) return false;
+  names->lines = decode_lines(bytes.data(), size, names->first_line, layout_.minor);
   return true;
 }
 
@@ -152,11 +144,9 @@ uint32_t CodeTable::read(uintptr_t code, const char* head) {
   if (!copy_text(identity.name, &names.name) || !copy_text(identity.file, &names.file) ||
       !copy_lines(identity.table, &names))
     return kUnknown;
-  char now[kCodeHeadBytes];
-  const platform::MemoryPiece piece = {code, now, sizeof now};
-  if (platform::copy_pieces(pid_, &piece, 1) != 1 ||
-      load_at<PyTypeObject*>(now, offsetof(PyObject, ob_type)) != &PyCode_Type ||
-      !(identity_of(code, now) == identity))
+  std::vector<char> now(layout_.code_head_bytes);
+  if (!interpreter_.copy(code, now.data(), now.size()) ||
+      !is_of(now.data(), interpreter_.code_type) || !(identity_of(code, now.data()) == identity))
     return kUnknown;
   codes_.push_back(std::move(names));
   return static_cast<uint32_t>(codes_.size() - 1);

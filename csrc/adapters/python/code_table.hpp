@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/python/frame_layout.hpp"
+#include "adapters/python/interpreter.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -21,16 +21,18 @@ struct CodeNames {
   std::vector<std::pair<uint32_t, int>> lines;  // begin in bytes, line; ascending; 0: no line
 };
 
-// Returns the begins and lines of a location table (PEP 626 on 3.10, PEP 657 later).
+// Returns the begins and lines of a location table of CPython 3.`minor` (PEP 626 on 3.10, PEP 657
+// later).
 std::vector<std::pair<uint32_t, int>> decode_lines(const uint8_t* table, size_t size_bytes,
-                                                   int first_line);
+                                                   int first_line, size_t minor);
 
 // Use from one thread.
 class CodeTable {
  public:
   static constexpr uint32_t kUnknown = ~uint32_t{0};
 
-  explicit CodeTable(int pid) : pid_(pid) {}
+  explicit CodeTable(const Interpreter& interpreter)
+      : interpreter_(interpreter), layout_(interpreter.layout) {}
 
   // Returns the number of a known code object, by its address and the copy of its head; else
   // kUnknown. An object at the address of a freed one has other names, or the same in all respects.
@@ -65,11 +67,16 @@ class CodeTable {
       return (identity.code >> 4) * 0x9E3779B97F4A7C15u ^ identity.name;
     }
   };
-  static Identity identity_of(uintptr_t code, const char* head) noexcept;
+  Identity identity_of(uintptr_t code, const char* head) const noexcept;
+  // Whether a copy of an object's head names this type.
+  bool is_of(const char* head, uintptr_t type) const noexcept {
+    return load_at<uintptr_t>(head, layout_.object_type) == type;
+  }
   bool copy_text(uintptr_t text, std::string* to) const;
   bool copy_lines(uintptr_t table, CodeNames* names) const;
 
-  const int pid_;
+  const Interpreter& interpreter_;
+  const Layout& layout_;
   std::vector<CodeNames> codes_;
   std::unordered_map<Identity, uint32_t, Hash> known_;
 };

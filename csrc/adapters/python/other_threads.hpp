@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// OtherThreads: the thread states of the main interpreter, read without the GIL by checked copies.
+// OtherThreads: the thread states of a main interpreter, read without the GIL by checked copies.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "adapters/python/frame_layout.hpp"
+#include "adapters/python/interpreter.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -26,29 +26,35 @@ struct ThreadWords {
 // Use from one thread.
 class OtherThreads {
  public:
-  // Reads the current list; false if it changed meanwhile. `pid`: of this process.
-  bool read(int pid);
+  explicit OtherThreads(const Interpreter& interpreter);
+
+  // Reads the current list; false if it changed meanwhile.
+  bool read();
   const std::vector<ThreadWords>& threads() const noexcept { return threads_; }
 
   // Finds where the C library stores a thread's kernel id, which 3.10 does not store itself: the
   // word is where `pthread` has `tid` and the calling thread has its own. Without effect on others.
+  // Both are of this process.
   void learn_kernel_ids(uintptr_t pthread, uint32_t tid) noexcept;
 
  private:
-  ThreadWords words_of(int pid, uintptr_t address, const char* copy) const noexcept;
-  bool has_exception(int pid, uintptr_t address, const char* copy) const noexcept;
-  bool walk(int pid, uintptr_t head);
+  ThreadWords words_of(uintptr_t address, const char* copy) const noexcept;
+  bool has_exception(uintptr_t address, const char* copy) const noexcept;
+  bool walk(uintptr_t head);
 
+  const Interpreter& interpreter_;
+  const Layout& layout_;
+  const size_t thread_bytes_;
+  uintptr_t gil_holder_ = 0;          // as of the last read, where thread states lack it
   std::vector<uintptr_t> addresses_;  // of the last read, in the list's order
   std::vector<char> copies_;
   std::vector<ThreadWords> threads_;
-#if PY_VERSION_HEX < 0x030B0000
   size_t tid_offset_ = 0;
-#endif
 };
 
 // Reads one thread state anew; false if its memory is unmapped.
-bool read_stack_top(int pid, const ThreadWords& thread, uintptr_t* chunk, uintptr_t* top) noexcept;
+bool read_stack_top(const Interpreter& interpreter, const ThreadWords& thread, uintptr_t* chunk,
+                    uintptr_t* top) noexcept;
 
 }  // namespace python_adapter
 FASTPROF_NAMESPACE_END

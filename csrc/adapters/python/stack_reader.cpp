@@ -14,8 +14,6 @@ constexpr size_t kBufferBytes = size_t{1} << 18;
 constexpr size_t kMaxLinks = 32;
 // Copied below the innermost frame with it. A larger part would take longer than a call.
 constexpr uintptr_t kInnermostBytes = 1024;
-// Frames are objects of their own on 3.10; later ones lie side by side.
-constexpr bool kSideBySide = PY_VERSION_HEX >= 0x030B0000;
 
 uintptr_t lowest_of_page(uintptr_t address) noexcept {
   return address & ~(kPageBytes - 1);
@@ -23,7 +21,11 @@ uintptr_t lowest_of_page(uintptr_t address) noexcept {
 
 }  // namespace
 
-StackReader::StackReader(int pid) : pid_(pid), bytes_(kBufferBytes) {
+StackReader::StackReader(const Interpreter& interpreter)
+    : interpreter_(interpreter),
+      layout_(interpreter.layout),
+      pid_(interpreter.pid),
+      bytes_(kBufferBytes) {
   frames_.reserve(kMaxFrames);
 }
 
@@ -41,7 +43,7 @@ const char* StackReader::find(uintptr_t frame) const noexcept {
   for (size_t i = windows_.size(); i-- != 0;) {
     const Window& window = windows_[i];
     // A torn address may be so large that a sum would overflow.
-    if (frame >= window.low && frame < window.high && window.high - frame >= kFrame.size_bytes)
+    if (frame >= window.low && frame < window.high && window.high - frame >= layout_.frame_bytes)
       return &bytes_[window.at + (frame - window.low)];
   }
   return nullptr;
@@ -50,8 +52,8 @@ const char* StackReader::find(uintptr_t frame) const noexcept {
 const char* StackReader::load(uintptr_t frame) {
   if (frame > UINTPTR_MAX - kPageBytes) return nullptr;
   // The callers of a frame lie below it.
-  const uintptr_t low = kSideBySide ? lowest_of_page(frame) : frame;
-  const size_t size = frame + kFrame.size_bytes - low;
+  const uintptr_t low = is_side_by_side(layout_) ? lowest_of_page(frame) : frame;
+  const size_t size = frame + layout_.frame_bytes - low;
   const size_t at = make_room(size);
   const platform::MemoryPiece piece = {low, &bytes_[at], size};
   if (platform::copy_pieces(pid_, &piece, 1) != 1) return nullptr;
@@ -63,8 +65,8 @@ const char* StackReader::load(uintptr_t frame) {
 bool StackReader::copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word) {
   if (frame % alignof(void*) != 0 || frame > UINTPTR_MAX - kPageBytes) return false;
   uintptr_t low = frame;
-  uintptr_t high = frame + kFrame.size_bytes;
-  if (kSideBySide) {  // callers lie below, the next callees above
+  uintptr_t high = frame + layout_.frame_bytes;
+  if (is_side_by_side(layout_)) {  // callers lie below, the next callees above
     const uintptr_t page = lowest_of_page(frame);
     low = std::max(page, frame - std::min(frame, kInnermostBytes));
     high = std::max(high, std::min(page + kPageBytes, frame + kInnermostBytes));
@@ -119,23 +121,24 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
       words = load(at);
       if (words == nullptr) return false;
     }
-    const uint8_t owner = kFrame.owner == 0 ? 0 : load_at<uint8_t>(words, kFrame.owner);
+    const uint8_t owner =
+        layout_.frame_owner == kAbsent ? 0 : load_at<uint8_t>(words, layout_.frame_owner);
     // The low bits of a pointer are a tag on 3.14.
-    const uintptr_t code = load_at<uintptr_t>(words, kFrame.code) & ~uintptr_t{7};
-    const bool of_function =
-        owner < kOwnedByInterpreter && code != 0 && code != reinterpret_cast<uintptr_t>(Py_None);
+    const uintptr_t code = load_at<uintptr_t>(words, layout_.frame_code) & ~uintptr_t{7};
+    const bool of_function = owner < kOwnedByInterpreter && code != 0 && code != interpreter_.none;
     if (of_function) {
       if (frames_.size() == kMaxFrames) {
         truncated_ = true;
         return true;
       }
-      frames_.push_back({at, code, instruction_offset(words, code), 0, owner, is_entry(words)});
+      frames_.push_back(
+          {at, code, instruction_offset(layout_, words, code), 0, owner, is_entry(layout_, words)});
     } else if (owner >= kOwnedByInterpreter && !frames_.empty()) {
       frames_.back().is_entry = true;
     }
     inner.frame = inner_at = at;
-    std::memcpy(inner.words, words, sizeof inner.words);
-    at = load_at<uintptr_t>(words, kFrame.previous);
+    std::memcpy(inner.words, words, layout_.frame_bytes);
+    at = load_at<uintptr_t>(words, layout_.frame_previous);
     // It may have been copied after it returned, or as a generator's that waits.
     if (at == 0 && inner_at == innermost && guess_ != innermost) at = guess_;
   }
@@ -151,24 +154,24 @@ bool StackReader::copy_heads() {
     frame.head = static_cast<uint32_t>(known - codes_.begin());
     if (known == codes_.end()) codes_.push_back(frame.code);
   }
-  heads_.resize(codes_.size() * kCodeHeadBytes);
+  const size_t head_bytes = layout_.code_head_bytes;
+  heads_.resize(codes_.size() * head_bytes);
   std::vector<platform::MemoryPiece> pieces(codes_.size());
   for (size_t i = 0; i < codes_.size(); ++i)
-    pieces[i] = {codes_[i], &heads_[i * kCodeHeadBytes], kCodeHeadBytes};
+    pieces[i] = {codes_[i], &heads_[i * head_bytes], head_bytes};
   if (platform::copy_pieces(pid_, pieces.data(), pieces.size()) != pieces.size()) return false;
   for (size_t i = 0; i < codes_.size(); ++i)
-    if (load_at<PyTypeObject*>(&heads_[i * kCodeHeadBytes], offsetof(PyObject, ob_type)) !=
-        &PyCode_Type)
+    if (load_at<uintptr_t>(&heads_[i * head_bytes], layout_.object_type) != interpreter_.code_type)
       return false;
   size_t kept = 0;
   started_loops_ = 0;
   for (const CopiedFrame& frame : frames_) {
     const char* head = code_head(frame);
-    if (is_before_function(head, frame.offset, frame.owner)) {
+    if (is_before_function(layout_, head, frame.offset, frame.owner)) {
       if (frame.is_entry && kept == 0) ++started_loops_;
       continue;
     }
-    const int64_t size = code_bytes(head);
+    const int64_t size = code_bytes(layout_, head);
     if (frame.offset < -2 || (size != 0 && frame.offset > size)) return false;
     frames_[kept++] = frame;
   }
@@ -183,15 +186,15 @@ bool StackReader::links_hold(const ThreadWords& thread) {
   std::vector<Link> now(links_.size());
   std::vector<platform::MemoryPiece> pieces(links_.size());
   for (size_t i = 0; i < links_.size(); ++i)
-    pieces[i] = {links_[i].frame, now[i].words, sizeof now[i].words};
+    pieces[i] = {links_[i].frame, now[i].words, layout_.frame_bytes};
   if (platform::copy_pieces(pid_, pieces.data(), pieces.size()) != pieces.size()) return false;
   for (size_t i = 0; i < links_.size(); ++i)
-    for (const size_t offset : {kFrame.code, kFrame.previous})
+    for (const size_t offset : {layout_.frame_code, layout_.frame_previous})
       if (load_at<uintptr_t>(links_[i].words, offset) != load_at<uintptr_t>(now[i].words, offset))
         return false;
   uintptr_t chunk = 0;
   uintptr_t top = 0;
-  if (!read_stack_top(pid_, thread, &chunk, &top)) return false;
+  if (!read_stack_top(interpreter_, thread, &chunk, &top)) return false;
   if (chunk == 0 || chunk != thread.stack_chunk || top < chunk) return true;
   return std::none_of(links_.begin(), links_.end(), [chunk, top](const Link& link) {
     return link.frame >= top && link.frame - chunk < kPageBytes * 4;
@@ -206,7 +209,7 @@ StackState StackReader::read(const ThreadWords& thread) {
 }
 
 bool StackReader::is_still_running(const ThreadWords& thread, const CopiedFrame& frame) {
-  if (second_ == nullptr) second_ = std::make_unique<StackReader>(pid_);
+  if (second_ == nullptr) second_ = std::make_unique<StackReader>(interpreter_);
   return second_->copy_chain(thread) &&
          std::any_of(second_->frames_.begin(), second_->frames_.end(),
                      [&frame](const CopiedFrame& f) {

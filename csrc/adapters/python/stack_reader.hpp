@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StackReader: copies the Python stack of a thread that may run meanwhile, without the GIL.
+// StackReader: copies the Python stack of a thread that may run meanwhile, without the GIL, in this
+// process or another one.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "adapters/python/frame_layout.hpp"
+#include "adapters/python/interpreter.hpp"
 #include "adapters/python/other_threads.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -35,7 +36,7 @@ class StackReader {
  public:
   static constexpr size_t kMaxFrames = 1024;  // of deeper stacks, the innermost ones
 
-  explicit StackReader(int pid);
+  explicit StackReader(const Interpreter& interpreter);
 
   // Copies a thread's stack into frames(), innermost first, and the heads of its code objects.
   StackState read(const ThreadWords& thread);
@@ -45,7 +46,7 @@ class StackReader {
   // Evaluation loops inside of the innermost frame, whose own first frame has not started.
   uint32_t started_loops() const noexcept { return started_loops_; }
   const char* code_head(const CopiedFrame& frame) const noexcept {
-    return &heads_[frame.head * kCodeHeadBytes];
+    return &heads_[frame.head * layout_.code_head_bytes];
   }
   // Whether a second reading of the chain contains this frame with the same code object.
   bool is_still_running(const ThreadWords& thread, const CopiedFrame& frame);
@@ -58,7 +59,7 @@ class StackReader {
   };
   struct Link {
     uintptr_t frame;
-    char words[kFrame.size_bytes];
+    char words[kMaxFrameBytes];
   };
 
   bool copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word);
@@ -70,6 +71,8 @@ class StackReader {
   bool copy_heads();
   bool links_hold(const ThreadWords& thread);
 
+  const Interpreter& interpreter_;
+  const Layout& layout_;
   const int pid_;
   std::vector<char> bytes_;
   size_t used_ = 0;

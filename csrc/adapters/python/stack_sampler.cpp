@@ -47,17 +47,29 @@ std::vector<std::pair<uintptr_t, int>> frames_by_interface() {
 }  // namespace
 
 StackSampler::StackSampler(double hz, uint64_t max_runs, NativeStacks::Classify classify)
+    : StackSampler(hz, max_runs, own_interpreter(), -1, classify) {}
+
+StackSampler::StackSampler(double hz, uint64_t max_runs, const Interpreter& interpreter, int memory)
+    : StackSampler(hz, max_runs, interpreter, memory, nullptr) {}
+
+StackSampler::StackSampler(double hz, uint64_t max_runs, const Interpreter& interpreter, int memory,
+                           NativeStacks::Classify classify)
     : period_ns_(std::max<int64_t>(static_cast<int64_t>(1e9 / hz), 1000)),
       max_runs_(max_runs),
-      pid_(static_cast<int>(::getpid())),
+      interpreter_(interpreter),
+      pid_(interpreter.pid),
+      memory_(memory),
       hz_(hz),
-      reader_(pid_),
-      codes_(pid_),
+      others_(interpreter_),
+      reader_(interpreter_),
+      codes_(interpreter_),
+      waits_(interpreter_),
       native_(classify != nullptr ? std::make_unique<NativeStacks>(classify) : nullptr),
       parts_(classify != nullptr ? platform::ThreadStops::kSlots : 0) {}
 
 StackSampler::~StackSampler() {
   end();
+  if (memory_ >= 0) ::close(memory_);
 }
 
 std::string StackSampler::problem_of_layout() {
@@ -66,7 +78,7 @@ std::string StackSampler::problem_of_layout() {
            "profile";
   const auto expected = frames_by_interface();
   const auto own = reinterpret_cast<uintptr_t>(PyThreadState_Get());
-  bool agrees = others_.read(pid_);
+  bool agrees = others_.read();
   const auto& threads = others_.threads();
   const auto self = std::find_if(threads.begin(), threads.end(),
                                  [own](const ThreadWords& words) { return words.address == own; });
@@ -91,7 +103,8 @@ std::string StackSampler::problem_of_layout() {
 
 std::string StackSampler::begin(int64_t unix_offset_ns) {
   unix_offset_ns_ = unix_offset_ns;
-  if (std::string problem = problem_of_layout(); !problem.empty()) return problem;
+  std::string problem = interpreter_.is_own ? problem_of_layout() : problem_of_other();
+  if (!problem.empty()) return problem;
   if (native_ != nullptr) {
     native_problem_ = install_fork_hold() ? native_->stops.begin() : "no memory";
     if (!native_problem_.empty()) native_ = nullptr;
@@ -104,7 +117,6 @@ std::string StackSampler::begin(int64_t unix_offset_ns) {
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &former);
-  std::string problem;
   try {
     thread_ = new std::thread([this, pthread, tid] {
       platform::name_this_thread("fastprof-sample");
@@ -170,7 +182,8 @@ void StackSampler::run() {
                                 [this] { return ends_; }))
           break;
       }
-      if (is_python_finalizing()) break;
+      is_over_ = !interpreter_.is_own && !other_is_there();
+      if (is_over_ || (interpreter_.is_own && is_python_finalizing())) break;
       tick(platform::monotonic_ns(), ++number);
     }
   } catch (const std::bad_alloc&) {
@@ -181,7 +194,7 @@ void StackSampler::run() {
 
 void StackSampler::tick(int64_t now_ns, uint64_t number) {
   ++counts_.ticks;
-  if (!others_.read(pid_)) {
+  if (!others_.read()) {
     ++counts_.torn;
     return;
   }
@@ -211,9 +224,8 @@ void StackSampler::begin_segment(int64_t now_ns) {
 }
 
 void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t number) {
-#if PY_VERSION_HEX >= 0x030B0000
-  if (thread.tid == 0) return;  // its thread has not begun
-#endif
+  if (thread.tid == 0 && interpreter_.layout.kernel_id != kAbsent)
+    return;  // its thread has not begun
   Known& known = known_[thread.address];
   // A new thread's state has its creator's id until the thread runs.
   const bool is_new = known.tick == 0 || known.id != thread.id || known.tid != thread.tid;
@@ -222,9 +234,14 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
     known.id = thread.id;
     known.tid = thread.tid;
     known.thread = static_cast<uint32_t>(threads_.size());
-    threads_.push_back({thread.tid, thread.id,
-                        thread.frame_word == 0 ? platform::thread_name_of(thread.tid) : ""});
+    threads_.push_back(
+        {thread.tid, thread.id,
+         thread.frame_word == 0 || !interpreter_.is_own ? waits_.name_of(thread.tid) : ""});
     if (file_ != nullptr) file_->add_thread(thread.tid);
+  }
+  if (!interpreter_.is_own) {
+    sample_other(thread, &known, now_ns, number);
+    return;
   }
   int64_t cpu_ns = 0;
   const bool has_clock = thread.tid != 0 && platform::read_thread_cpu_ns(thread.tid, &cpu_ns);
@@ -270,9 +287,10 @@ void StackSampler::finish(const Wanted& wanted, int64_t now_ns, uint64_t number)
     if (wanted.advances || thread.has_gil || mostly) state |= kOnCpu;
   }
   // A thread that used no CPU waits where it did at the last tick.
+  bool runs = false;
   if (wanted.used_ns != 0 || wanted.is_new) known.wait = ThreadWait::unknown;
   if (wanted.has_clock && !wanted.advances && known.wait == ThreadWait::unknown)
-    known.wait = waits_.read(thread.tid);
+    known.wait = waits_.read(thread.tid, &runs);
   state |= static_cast<uint8_t>(static_cast<unsigned>(known.wait) << kWaitShift);
   add(known, now_ns, number, state);
 }

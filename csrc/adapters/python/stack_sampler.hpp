@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// StackSampler: a native thread that samples the Python stacks of all threads of the interpreter,
-// without the GIL and without stopping them.
+// StackSampler: a native thread that samples the Python stacks of all threads of this process's
+// interpreter, or of another process's, without the GIL and without stopping them.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -66,6 +67,9 @@ class StackSampler {
  public:
   // classify: of native frames; null: Python stacks only.
   StackSampler(double hz, uint64_t max_runs, NativeStacks::Classify classify = nullptr);
+  // Of another process. memory: an open /proc/PID/mem, which serves as long as the process executes
+  // the same program; closed by the destructor.
+  StackSampler(double hz, uint64_t max_runs, const Interpreter& interpreter, int memory);
   ~StackSampler();
   StackSampler(const StackSampler&) = delete;
   StackSampler& operator=(const StackSampler&) = delete;
@@ -77,6 +81,9 @@ class StackSampler {
   // Before begin(): the samples go into a file that keeps at least the last `seconds`, if they fit
   // into half of it; results have those of its newest segment only. Returns what failed.
   std::string write_to(const std::string& path, size_t file_bytes, double seconds);
+
+  // Whether the other process has ended, or executes another program.
+  bool is_over() const noexcept { return is_over_.load(std::memory_order_relaxed); }
 
   // Ends the sampling thread; what it has recorded stays. Without the GIL, from one thread.
   void end();
@@ -137,6 +144,9 @@ class StackSampler {
   };
 
   std::string problem_of_layout();
+  std::string problem_of_other();
+  bool other_is_there() const noexcept;
+  void sample_other(const ThreadWords& thread, Known* known, int64_t now_ns, uint64_t number);
   void run();
   void tick(int64_t now_ns, uint64_t number);
   void begin_segment(int64_t now_ns);
@@ -156,9 +166,15 @@ class StackSampler {
   int32_t child(int32_t parent, uint32_t code, int line);
   void add(Known& known, int64_t now_ns, uint64_t number, uint8_t state);
 
+  StackSampler(double hz, uint64_t max_runs, const Interpreter& interpreter, int memory,
+               NativeStacks::Classify classify);
+
   const int64_t period_ns_;
   const uint64_t max_runs_;
+  const Interpreter interpreter_;
   const int pid_;
+  const int memory_;
+  std::atomic<bool> is_over_{false};
   const double hz_;
   int64_t unix_offset_ns_ = 0;
   std::unique_ptr<SampleFile> file_;

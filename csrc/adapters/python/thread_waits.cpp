@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/python/thread_waits.hpp"
 
-#include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#include "fastprof/platform/symbols.hpp"
-#include "fastprof/platform/threads.hpp"
+#include <cstdio>
+#include <cstdlib>
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -54,25 +55,44 @@ constexpr Known kKnown[] = {
 
 }  // namespace
 
-ThreadWaits::ThreadWaits() noexcept {
-  // By name: an interpreter that does not export it must not keep the module from being loaded.
-  const void* const runtime = ::dlsym(RTLD_DEFAULT, "_PyRuntime");
-  if (runtime == nullptr) return;
-  runtime_ = reinterpret_cast<uintptr_t>(runtime);
-  runtime_bytes_ = platform::symbol_size(runtime);
+bool ThreadWaits::read_file(uint32_t tid, const char* name, char* text,
+                            size_t size) const noexcept {
+  char path[64];
+  if (interpreter_.is_own)
+    ::snprintf(path, sizeof path, "/proc/self/task/%u/%s", tid, name);
+  else
+    ::snprintf(path, sizeof path, "/proc/%d/task/%u/%s", interpreter_.pid, tid, name);
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t read = ::read(file, text, size - 1);
+  ::close(file);
+  if (read <= 0) return false;
+  text[read - (text[read - 1] == '\n' ? 1 : 0)] = 0;
+  return true;
 }
 
-ThreadWait ThreadWaits::read(uint32_t tid) const noexcept {
-  long number = 0;
-  uintptr_t first = 0;
-  if (!platform::read_system_call(tid, &number, &first)) return ThreadWait::unknown;
+ThreadWait ThreadWaits::read(uint32_t tid, bool* runs) const noexcept {
+  char text[64];
+  *runs = false;
+  if (!read_file(tid, "syscall", text, sizeof text)) return ThreadWait::unknown;
+  *runs = text[0] == 'r';  // "running"
+  if (*runs) return ThreadWait::unknown;
+  char* end = nullptr;
+  const long number = ::strtol(text, &end, 10);  // -1: a page fault
 #if !FASTPROF_DARWIN
+  const auto first = static_cast<uintptr_t>(::strtoull(end, nullptr, 16));
   if (number == kFutex)
-    return first - runtime_ < runtime_bytes_ ? ThreadWait::gil : ThreadWait::lock;
+    return first - interpreter_.runtime < interpreter_.runtime_bytes ? ThreadWait::gil
+                                                                     : ThreadWait::lock;
 #endif
   for (const Known& known : kKnown)
     if (known.number == number) return known.wait;
   return ThreadWait::other;
+}
+
+std::string ThreadWaits::name_of(uint32_t tid) const {
+  char text[64];
+  return read_file(tid, "comm", text, sizeof text) ? text : "";
 }
 
 }  // namespace python_adapter

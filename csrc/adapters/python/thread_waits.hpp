@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadWaits: for what a thread of this process waits, by the system call that it is in.
+// ThreadWaits: for what a thread waits, by the system call that it is in.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-#include "fastprof/macros.hpp"
+#include "adapters/python/interpreter.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -24,14 +25,20 @@ enum class ThreadWait : uint8_t {
 
 class ThreadWaits {
  public:
-  // Finds where the main interpreter's GIL lies. Takes the loader's lock.
-  ThreadWaits() noexcept;
+  explicit ThreadWaits(const Interpreter& interpreter) noexcept : interpreter_(interpreter) {}
 
-  ThreadWait read(uint32_t tid) const noexcept;
+  // *runs: whether it is on a CPU, or waits for one; false if the system does not say.
+  ThreadWait read(uint32_t tid, bool* runs) const noexcept;
+
+  // The kernel's name of a thread; empty if it has ended.
+  std::string name_of(uint32_t tid) const;
 
  private:
-  uintptr_t runtime_ = 0;  // _PyRuntime, which contains the GIL of the main interpreter
-  uint64_t runtime_bytes_ = 0;
+  // Reads /proc/PID/task/TID/`name`, without the newline at its end; false if there is no such
+  // file.
+  bool read_file(uint32_t tid, const char* name, char* text, size_t size) const noexcept;
+
+  const Interpreter& interpreter_;
 };
 
 }  // namespace python_adapter

@@ -98,7 +98,8 @@ def _checked(pid: int) -> PythonProcess:
         if process.minor < _OLDEST_MINOR:
             remedy = f"fastprof supports CPython 3.{_OLDEST_MINOR} and later"
         raise errors.UnavailableError(
-            f"process {pid} runs CPython {process.version}, this fastprof belongs to CPython {own}: {remedy}"
+            f"process {pid} runs CPython {process.version}, this fastprof belongs to CPython {own}: {remedy}."
+            f" `fastprof attach {pid} --outside` samples it without that"
         )
     return process
 

@@ -60,7 +60,7 @@ def run_script(process: PythonProcess, script: str) -> None:
     if path is None:
         raise errors.UnavailableError(
             f"attaching to CPython {process.version} needs gdb or lldb, and neither is on PATH: install"
-            " gdb (apt-get install gdb, dnf install gdb)"
+            f" gdb (apt-get install gdb, dnf install gdb). `fastprof attach {process.pid} --outside` samples it without"
         )
     try:
         before = addresses_of(process.pid, _FUNCTIONS)

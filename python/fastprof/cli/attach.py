@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from fastprof.base import errors
 from fastprof.cli.ask import ask, find_alive
-from fastprof.cli.formats import format_help
+from fastprof.cli.formats import format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.profile import (
     add_output_options,
@@ -26,11 +27,13 @@ run the same version of CPython as this command. Up to 3.13 it is reached by gdb
 milliseconds; from 3.14 on by the interpreter itself. It then loads fastprof on a thread, records, writes the trace,
 and closes what it has opened. It is not restarted, and goes on if this command is killed.
 
-Without --sample or --calls, stacks are sampled at {_SAMPLES_HZ:g} Hz.
+Without --sample or --calls, stacks are sampled at {_SAMPLES_HZ:g} Hz. With --outside, they are read from here, of this
+version of CPython and of 3.13 to 3.15; of others by py-spy, if it is installed.
 
 examples:
   fastprof attach 4711
   fastprof attach 4711 --seconds 30 --sample=100 -o slow.html
+  fastprof attach 4711 --outside
   fastprof attach 4711 --calls --with-stack -o calls.pftrace
 
 {format_help()}"""
@@ -49,6 +52,11 @@ def add_parser(commands: Subparsers) -> None:
         metavar="N",
         help="for so long (default: %(default)g)",
     )
+    parser.add_argument(
+        "--outside",
+        action="store_true",
+        help="sample by reading its memory: nothing is put into it, and it is not stopped",
+    )
     add_output_options(parser)
     add_profile_options(parser)
     parser.set_defaults(command=attach)
@@ -61,6 +69,8 @@ def attach(options: argparse.Namespace) -> int:
     path = output_path(options, options.pid, several=False)
     if options.sample is None and not options.calls:
         options.sample = _SAMPLES_HZ
+    if options.outside:
+        return _sample(options, path)
     request = {
         "do": "profile",
         "options": profile_options(options),
@@ -74,4 +84,21 @@ def attach(options: argparse.Namespace) -> int:
 
         process = connection.attach(options.pid)
     print_written(ask(process, request, 600.0 + options.seconds))
+    return 0
+
+
+def _sample(options: argparse.Namespace, path: str) -> int:
+    """Sample from outside, write the trace, print the shares; return the exit code."""
+    if set(profile_options(options)) != {"sample_hz"}:
+        raise errors.ValueError("--outside samples stacks only. Use it with --sample alone.")
+    from fastprof.attach.outside import sample_from_outside
+    from fastprof.views.samples import Samples
+
+    found = sample_from_outside(options.pid, options.sample, options.seconds)
+    write_table(found.table, path, format_of(path, options.to))
+    if found.stacks is not None:
+        print(Samples(found.stacks).table())
+    for note in found.notes:
+        print(f"fastprof: {note}", file=sys.stderr)
+    print_written({"path": path, "rows": len(found.table), "missing": {}})
     return 0

@@ -13,12 +13,12 @@ from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
 
-__all__ = ["StackSampling", "is_start"]
+__all__ = ["MAX_RUNS", "StackSampling", "is_start", "room_problems", "samples_of"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
 _TASKS = "fastprof.profiler.task_sampling"
-_MAX_RUNS = 1 << 23  # of 40 bytes
+MAX_RUNS = 1 << 23  # of 40 bytes
 
 
 class StackSampling(Observer):
@@ -33,7 +33,7 @@ class StackSampling(Observer):
             from fastprof.profiler.task_sampling import SuspendedTasks
 
             self._tasks = SuspendedTasks(hz)
-        self._sampler = _core.StackSampler(hz, _MAX_RUNS, native)
+        self._sampler = _core.StackSampler(hz, MAX_RUNS, native)
         self._names: dict[int, str] = {}
         self._samples: SampledStacks | None = None
 
@@ -54,32 +54,14 @@ class StackSampling(Observer):
         if self._tasks is not None:
             self._tasks.finish()
         self._sampler.end()
-        columns = self._sampler.columns()
-        tids = columns.pop("tid").tolist()
-        counts = self._sampler.counts()
-        names = zip(tids, self._sampler.thread_names(), strict=True)
-        found = SampledStacks(
-            hz=self._hz,
-            codes=tuple(self._sampler.codes()),
-            threads=tuple(
-                (tid, self._names.get(tid) or name or f"thread {tid}") for tid, name in names
-            ),
-            counts=counts,
-            tasks_hz=0.0,
-            **columns,
-        )
+        found = samples_of(self._sampler, self._hz, self._names)
         self._samples = found.without_outermost(is_start)
         sampling: Any = sys.modules.get(_TASKS)
         if sampling is not None:
             self._samples = sampling.without_samplers(self._samples)
         if self._tasks is not None:
             self._samples = self._tasks.joined(self._samples)
-        problems = []
-        if room := counts["samples_without_room"]:
-            problems.append(
-                f"{room} samples were not kept, because there are too many: sample less often"
-            )
-        return problems
+        return room_problems(found)
 
     def metadata(self) -> Mapping[str, Any]:
         if self._samples is None:
@@ -90,6 +72,30 @@ class StackSampling(Observer):
     def samples(self) -> SampledStacks | None:
         """What was sampled, after finish()."""
         return self._samples
+
+
+def samples_of(sampler: _core.StackSampler, hz: float, names: Mapping[int, str]) -> SampledStacks:
+    """Return what a sampler has found, after its end(). names: of threads, by the kernel's id."""
+    columns = sampler.columns()
+    tids = columns.pop("tid").tolist()
+    kernel_names = zip(tids, sampler.thread_names(), strict=True)
+    return SampledStacks(
+        hz=hz,
+        codes=tuple(sampler.codes()),
+        threads=tuple(
+            (tid, names.get(tid) or name or f"thread {tid}") for tid, name in kernel_names
+        ),
+        counts=sampler.counts(),
+        tasks_hz=0.0,
+        **columns,
+    )
+
+
+def room_problems(samples: SampledStacks) -> list[str]:
+    """Return that samples are missing because there were too many; [] if none are."""
+    if room := samples.counts["samples_without_room"]:
+        return [f"{room} samples were not kept, because there are too many: sample less often"]
+    return []
 
 
 def is_start(file: str) -> bool:

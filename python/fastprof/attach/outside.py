@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sample a Python process from outside: its memory is read, nothing is put into it, and it is not stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastprof import _core
+from fastprof.attach.debug_offsets import map_interpreter
+from fastprof.attach.permission import refusal
+from fastprof.attach.processes import PythonProcess, is_stopped, read_process, status_of
+from fastprof.base import errors
+from fastprof.decode.sample_rows import with_samples
+from fastprof.importers import load
+from fastprof.model.sampled_stacks import SampledStacks
+from fastprof.model.table import EventTable
+from fastprof.profiler.options import MAX_SAMPLE_HZ
+from fastprof.profiler.stack_sampling import MAX_RUNS, is_start, room_problems, samples_of
+
+__all__ = ["OutsideProfile", "sample_from_outside"]
+
+_POLL_S = 0.02
+_PY_SPY_S = 60.0  # that py-spy may take to begin and to write
+
+
+@dataclass(frozen=True)
+class OutsideProfile:
+    """Samples of another process. table: as rows. stacks: None if py-spy has read them. notes: what is to be said."""
+
+    table: EventTable
+    stacks: SampledStacks | None
+    notes: list[str]
+
+
+def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
+    """Sample all threads of the process `pid` for some seconds; less long if it ends, or at a KeyboardInterrupt.
+
+    CPython 3.13 to 3.15, and the version that runs this; others by py-spy's command, if it is installed. Linux.
+    Raises errors.UnavailableError with the reason and what to do, errors.ValueError if there is no such process.
+    """
+    if not 0 < hz <= MAX_SAMPLE_HZ:
+        raise errors.ValueError(f"cannot sample at {hz:g} Hz. Use 1 to {MAX_SAMPLE_HZ}.")
+    if sys.platform != "linux":
+        raise errors.UnavailableError(
+            "processes are sampled from outside on Linux only: use FASTPROF_FLIGHT_RECORDER=1 here"
+        )
+    if not status_of(pid) or status_of(pid).get("State", "").startswith(("Z", "X")):
+        raise errors.ValueError(f"no process {pid}. `fastprof ps --all` lists Python processes.")
+    try:
+        # Of this program of this process: it reads nothing if another one takes its place.
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            process = read_process(pid)
+            if process is None:
+                raise errors.ValueError(
+                    f"process {pid} does not run CPython. `fastprof ps --all` lists Python processes."
+                )
+            if process.minor < 13 and process.minor != sys.version_info.minor:
+                return _by_py_spy(process, hz, seconds)
+            sampler = _sampler(process, memory.fileno(), hz)
+    except OSError as error:
+        reason = refusal(pid) if isinstance(error, PermissionError) else str(error)
+        raise errors.UnavailableError(f"process {pid} cannot be read: {reason}") from error
+    problem = sampler.begin()
+    if problem:
+        why = refusal(pid) if os.strerror(1) in problem else problem
+        raise errors.UnavailableError(f"process {pid} cannot be sampled from outside: {why}")
+    begin_ns = time.time_ns()
+    own_name = status_of(pid).get("Name", "")
+    with contextlib.suppress(KeyboardInterrupt):
+        _wait(lambda: sampler.is_over, seconds)
+    sampler.end()
+    found = samples_of(sampler, hz, {pid: "MainThread"}).without_outermost(is_start)
+    # Before 3.14 the kernel's name of a thread is the program's.
+    found = found.with_names({tid: f"thread {tid}" for tid, n in found.threads if n == own_name})
+    nothing: list[int] = []
+    columns = dict.fromkeys(("start_ns", "end_ns", "site", "parent"), nothing)
+    table = EventTable(
+        columns,
+        sites=(),
+        metadata={"sampling": {"hz": hz, "from_outside": True, **found.counts}},
+        t0_ns=begin_ns,
+        t1_ns=time.time_ns(),
+        pid=pid,
+        process_name=_name(pid),
+    )
+    notes = [*_how_it_ended(pid, sampler.is_over), *room_problems(found)]
+    return OutsideProfile(with_samples(table, found), found, notes)
+
+
+def _sampler(process: PythonProcess, memory: int, hz: float) -> _core.StackSampler:
+    def read(address: int, size: int) -> bytes:
+        found = os.pread(memory, size, address)
+        if len(found) != size:
+            raise errors.UnavailableError(
+                f"process {process.pid} has executed another program meanwhile, or has ended"
+            )
+        return found
+
+    where = map_interpreter(process.pid, process.minor, process.free_threaded, read)
+    copy = os.dup(memory)
+    return _core.StackSampler(hz, MAX_RUNS, process.pid, copy, where.addresses, where.offsets)
+
+
+def _wait(is_over: Callable[[], bool], seconds: float) -> None:
+    end_s = time.monotonic() + seconds
+    while not is_over() and (left_s := end_s - time.monotonic()) > 0:
+        time.sleep(min(_POLL_S, left_s))
+
+
+def _how_it_ended(pid: int, is_over: bool) -> list[str]:
+    status = status_of(pid)
+    if is_over:
+        ended = not status or status.get("State", "").startswith(("Z", "X"))
+        what = "ended" if ended else "executed another program"
+        return [f"process {pid} has {what} meanwhile: these are its samples until then"]
+    if is_stopped(status):
+        return [f"process {pid} is stopped by a signal: kill -CONT {pid} lets it go on"]
+    return []
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return ""
+
+
+def _by_py_spy(process: PythonProcess, hz: float, seconds: float) -> OutsideProfile:
+    """Let py-spy's command sample the process, and read its file."""
+    pid = process.pid
+    command = shutil.which("py-spy")
+    if command is None:
+        raise errors.UnavailableError(
+            f"process {pid} runs CPython {process.version}, which does not publish where its frames are, as 3.13 and"
+            " later do: use the fastprof of that interpreter, or install py-spy (pip install py-spy), which reads it"
+        )
+    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
+        path = os.path.join(folder, "profile.speedscope.json")
+        words = [command, "record", "--pid", str(pid), "--format", "speedscope", "--output", path]
+        words += ["--rate", f"{max(1, round(hz))}", "--duration", f"{max(1, round(seconds))}"]
+        words += ["--idle", "--threads"]
+        limit_s = seconds + _PY_SPY_S
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise errors.UnavailableError(
+                f"{command} did not end within {limit_s:.0f} s: is process {pid} stopped?"
+            ) from error
+        if done.returncode or not os.path.exists(path):
+            lines = done.stderr.strip().splitlines() or ["it wrote nothing"]
+            why = refusal(pid) if "ermission" in done.stderr else lines[-1]
+            raise errors.UnavailableError(f"{command} cannot sample process {pid}: {why}")
+        table = load(path)
+    return OutsideProfile(table, None, [f"sampled by {command}"])

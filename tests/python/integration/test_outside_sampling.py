@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof attach --outside: samples of programs whose shares and waits are known, and processes that end meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.attach.outside import OutsideProfile, sample_from_outside
+from fastprof.views.samples import Samples
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+ROOT = Path(__file__).resolve().parents[3]
+PLANTED = """
+import os
+def work(units):
+    x = 0
+    for i in range(units * 2000):
+        x += i
+""" + "\n".join(f"def f{i}(): work({i})" for i in range(1, 11))
+PLANTED += "\nprint(os.getpid(), flush=True)\nwhile True:\n " + "; ".join(
+    f"f{i}()" for i in range(1, 11)
+)
+WAITS = """
+import os, threading, time
+def sleeps():
+    time.sleep(600)
+def locked():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+def reads():
+    os.read(os.pipe()[0], 1)
+def handles():
+    print(os.getpid(), flush=True)
+    try:
+        raise ValueError
+    except ValueError:
+        while True:
+            pass
+for each in (sleeps, locked, reads):
+    threading.Thread(target=each, daemon=True).start()
+handles()
+"""
+
+
+def interpreters() -> list[str]:
+    """This interpreter, and the newest other one that publishes the offsets of its frames."""
+    sys.path.insert(0, str(ROOT / "packaging"))
+    from interpreters import installed
+
+    own = f"3.{sys.version_info.minor}"
+    others = (next(installed(v), None) for v in ("3.15", "3.14", "3.13") if v != own)
+    return [sys.executable, str(next((each for each in others if each is not None), ""))]
+
+
+@pytest.fixture(params=(0, 1), ids=("this", "published"))
+def interpreter(request: pytest.FixtureRequest) -> str:
+    path = interpreters()[request.param]
+    if not path:
+        pytest.skip("no other CPython 3.13 to 3.15 is on this machine")
+    return path
+
+
+@contextlib.contextmanager
+def running(code: str, interpreter: str = sys.executable) -> Iterator[subprocess.Popen[str]]:
+    """A program that has printed a line."""
+    words = [interpreter, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as it:
+        try:
+            assert it.stdout is not None
+            it.stdout.readline()
+            yield it
+        finally:
+            it.kill()
+
+
+def sampled(pid: int, seconds: float, least: int) -> OutsideProfile:
+    """Samples of a process, for as long as a busy machine needs to take some."""
+    for _ in range(20):
+        found = sample_from_outside(pid, 1000, seconds)
+        if found.stacks is not None and found.stacks.counts["ticks"] >= least:
+            return found
+    raise AssertionError("hardly any samples")
+
+
+def test_shares_of_planted_functions(interpreter: str) -> None:
+    """Ten functions use 1/55 to 10/55 of the time; chi-square with 9 degrees of freedom, bound far beyond chance."""
+    with running(PLANTED, interpreter) as program:
+        found = sampled(program.pid, 2, 300)
+    assert found.stacks is not None
+    shares = {s.name: s for s in Samples(found.stacks).shares(mode="cpu")}
+    counts = [shares[f"f{i}"].total if f"f{i}" in shares else 0 for i in range(1, 11)]
+    expected = [sum(counts) * i / 55 for i in range(1, 11)]
+    chi_square = sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
+    assert sum(counts) > 30 and chi_square < 100, counts
+    assert found.table.pid == program.pid
+    assert any(name.startswith("work") for name in found.table.names)
+
+
+def test_states_of_threads(interpreter: str) -> None:
+    with running(WAITS, interpreter) as program:
+        found = sampled(program.pid, 0.5, 30)
+    assert found.stacks is not None
+    samples = Samples(found.stacks)
+    for mode in ("gil", "exception"):
+        assert {s.name for s in samples.shares(mode=mode) if s.own} == {"handles"}
+    assert "handles" in {s.name for s in samples.shares(mode="cpu") if s.own}
+    waiting = {s.name for s in samples.shares(mode="off_cpu") if s.own}
+    assert {"sleeps", "locked", "reads"} <= waiting
+    assert {"sleep", "lock", "read"} <= {s.name for s in samples.shares("wait")}
+    threads = [name for _, name in found.stacks.threads]
+    assert len(set(threads)) == 4 and threads.count("MainThread") == 1
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("os._exit(0)", "ended"), ("os.execvp('sleep', ['sleep', '600'])", "another program")],
+)
+def test_a_process_that_ends_or_executes_another_program(end: str, said: str) -> None:
+    code = f"import os\nprint(1, flush=True)\ninput()\n{end}"
+    with running(code) as program:
+        assert program.stdin is not None
+        timer = threading.Timer(0.5, lambda: (program.stdin.write("\n"), program.stdin.flush()))  # type: ignore[union-attr]
+        timer.start()
+        found = sample_from_outside(program.pid, 1000, 500)
+        timer.join()
+    assert len(found.notes) == 1 and said in found.notes[0]
+    assert found.table.pid == program.pid
+
+
+def test_a_stopped_process_is_sampled_where_it_stands() -> None:
+    with running(PLANTED) as program:
+        program.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+        found = sampled(program.pid, 0.5, 5)
+        assert "kill -CONT" in found.notes[0]
+    assert found.stacks is not None
+    innermost = {s.name for s in Samples(found.stacks).shares("line") if s.own}
+    assert len(innermost) == 1
+
+
+def test_the_command_writes_a_file_and_prints_shares(tmp_path: Path) -> None:
+    out = tmp_path / "work.speedscope.json"
+    with running(PLANTED) as program:
+        words = [sys.executable, "-m", "fastprof", "attach", str(program.pid), "--outside"]
+        words += ["--seconds", "1", "-o", str(out)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        assert program.poll() is None
+    assert done.returncode == 0, done.stderr
+    assert "own %" in done.stdout and "wrote" in done.stdout
+    assert any("work" in name for name in fastprof.load(out).names)
+
+
+def test_what_cannot_be_sampled() -> None:
+    with pytest.raises(errors.ValueError, match="no process"):
+        sample_from_outside(2**22 + 1, 100, 1)
+    with subprocess.Popen(["sleep", "600"]) as other:
+        with pytest.raises(errors.ValueError, match="does not run CPython"):
+            sample_from_outside(other.pid, 100, 1)
+        other.kill()
