@@ -157,14 +157,6 @@ def native_sampling(rounds: int) -> Rows:
     return json_lines(out)
 
 
-def fresh_process(rounds: int) -> Rows:
-    """Measure the first profile of fresh processes beside their later ones."""
-    build("growing")
-    return script(
-        "hot_path/fresh_process.py", "--rounds", str(rounds), "--growing", str(program("growing"))
-    )
-
-
 def launches(rounds: int) -> Rows:
     """Count the instructions that collecting adds to a kernel launch. Rounds make no difference.
 
@@ -195,7 +187,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "aggregation": lambda rounds: program_rows("aggregation", "aggregation", rounds),
     "always_on": lambda rounds: script("hot_path/always_on.py", "--rounds", str(rounds)),
     "own_cost": lambda rounds: script("hot_path/own_cost.py", "--rounds", str(rounds)),
-    "fresh_process": fresh_process,
+    "fresh_process": lambda rounds: script("hot_path/fresh_process.py", "--rounds", str(rounds)),
     "native_sampling": native_sampling,
     "sampling": lambda rounds: script("hot_path/sampling.py", "--rounds", str(min(rounds, 9))),
     "tasks": lambda rounds: script("hot_path/tasks.py", "--rounds", str(rounds)),

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure what the first profile of a process costs, in many fresh processes, beside later profiles of the same process.
 
-``fresh_process.py [--rounds N] [--json FILE] [--growing PROGRAM]``: N processes a case (20).
+``fresh_process.py [--rounds N] [--json FILE]``: N processes a case (20). C++ programs: `run.py hot_path`, "first session".
 
 - A Python range, recorded, over ``with lock`` beside it: the two take turns of 1,000, so that what slows the CPU down
   for a while (another program on the same core) slows both. Measured one after the other, the same program seemed to
   take 0.7 or 1.4 of a lock, by process.
-- A C++ scope over two reads of the clock, if --growing names that program (`run.py hot_path` has its other cases).
 - A training step under a profile with shapes, memory and stacks, of fastprof and of torch, if torch is installed: the
   step alternates with a fixed loop, over which its time is taken.
 
-Times are CPU time of the thread or, for steps, of the process.
+Times are CPU time of the thread.
 """
 
 from __future__ import annotations
@@ -78,17 +77,17 @@ def steps(library: str) -> None:
     data = bytes(8 << 20)
 
     def fixed() -> float:  # native code: recording of calls slows a loop of Python down
-        begin_s = time.process_time()
+        begin_s = time.thread_time()
         zlib.crc32(data)
-        return time.process_time() - begin_s
+        return time.thread_time() - begin_s
 
     def step() -> float:
         before_s = fixed()
-        begin_s = time.process_time()
+        begin_s = time.thread_time()
         optimizer.zero_grad()
         model(batch).square().mean().backward()
         optimizer.step()
-        return 2 * (time.process_time() - begin_s) / (before_s + fixed())
+        return 2 * (time.thread_time() - begin_s) / (before_s + fixed())
 
     off = statistics.median([step() for _ in range(3 * STEPS)][STEPS:])
     with make(record_shapes=True, profile_memory=True, with_stack=True):
@@ -110,30 +109,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--growing", metavar="PROGRAM")
     parser.add_argument("--one", choices=["ranges", "fastprof", "torch"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
         ranges() if options.one == "ranges" else steps(options.one)
         return 0
-    rows: list[dict[str, Any]] = []
     found = processes(options.rounds, "--one", "ranges")
-    pairs = {"Python range": [(each[0], min(each[2:])) for each in found]}
-    if options.growing:
-        runs = (
-            subprocess.run([options.growing, "1000000"], check=True, capture_output=True).stdout
-            for _ in range(options.rounds)
-        )
-        times = [[float(word) for word in run.split()] for run in runs]
-        pairs["C++ scope, over the limit"] = [(scope, limit) for limit, scope, _ in times]
-    for case, both in pairs.items():
-        ratios = sorted(first / warm for first, warm in both)
-        rows.append({"suite": "fresh_process", "case": case, "first": [min(first for first, _ in both), max(first for first, _ in both)],
-                     "median_ratio": statistics.median(ratios), "max_ratio": ratios[-1], "rounds": options.rounds})  # fmt: skip
-        first = rows[-1]["first"]
-        print(
-            f"{case}: first profile {first[0]:.2f} to {first[1]:.2f}; over the warm one median {rows[-1]['median_ratio']:.2f}, worst {ratios[-1]:.2f}"
-        )
+    first = [each[0] for each in found]
+    ratios = [each[0] / min(each[2:]) for each in found]
+    rows: list[dict[str, Any]] = [
+        {
+            "suite": "fresh_process", "case": "Python range, first profile", "min_ratio": min(first), "max_ratio": max(first),
+            "median_to_warm": statistics.median(ratios), "max_to_warm": max(ratios), "rounds": options.rounds,
+        }
+    ]  # fmt: skip
+    print(
+        f"Python range: first profile {min(first):.2f} to {max(first):.2f} of a lock; "
+        f"over a warm one: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}"
+    )
     for library in ("fastprof", "torch") if find_spec("torch") else ():
         costs = processes(options.rounds, "--one", library)
         by_step = [statistics.median(each) for each in zip(*costs, strict=True)]
