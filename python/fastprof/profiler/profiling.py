@@ -351,7 +351,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         """Measure what the recording of an event costs with this profile's options, before it starts.
 
         Traces of later recordings have it as their member "event_cost", and `fastprof report --subtract-overhead` takes
-        it out of the times, as event_table.without_overhead() does. Takes 20 to 100 ms.
+        it out of the times, as event_table.without_overhead() does. Takes 30 to 150 ms.
 
         Returns {kind: {"inside_ns", "outside_ns"}} for the kinds "range", "call" and "op" that are recorded: the cost
         within the times of an event, and around them. Raises errors.StateError while this profile runs.
