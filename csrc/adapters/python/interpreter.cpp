@@ -69,9 +69,9 @@ void set_thread(Layout* layout) noexcept {
 #if PY_VERSION_HEX >= 0x030B0000
   layout->kernel_id = offsetof(PyThreadState, native_thread_id);
   layout->stack_chunk = offsetof(PyThreadState, datastack_chunk);
-  static_assert(offsetof(PyThreadState, datastack_top) ==
-                    offsetof(PyThreadState, datastack_chunk) + kWord,
-                "see Layout::stack_chunk");
+  static_assert(
+      offsetof(PyThreadState, datastack_top) == offsetof(PyThreadState, datastack_chunk) + kWord,
+      "see Layout::stack_chunk");
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
   layout->gil_word = offsetof(PyThreadState, holds_gil);

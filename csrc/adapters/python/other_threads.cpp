@@ -111,8 +111,10 @@ bool OtherThreads::read() {
     gil_holder_ = 0;
     if (interpreter_.gil_holder != 0)
       interpreter_.copy(interpreter_.gil_holder, &gil_holder_, sizeof gil_holder_);
+#if PY_VERSION_HEX < 0x030C0000
     else if (interpreter_.is_own)
       gil_holder_ = reinterpret_cast<uintptr_t>(_PyThreadState_UncheckedGet());
+#endif
   }
   if (addresses_.empty() || addresses_[0] != head) return walk(head);
   // The list of the last time, in one system call for 64 threads.

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <new>
 
+#include "adapters/python/frames.hpp"
 #include "fastprof/platform/checked_copy.hpp"
 #include "fastprof/platform/clock.hpp"
 #include "fastprof/platform/thread_list.hpp"
