@@ -484,3 +484,18 @@ def test_quantiles_of_steps_are_within_one_percent() -> None:
         exact = float(np.quantile(drawn, q, method="inverted_cdf"))
         assert abs(steps.quantile_s(q) - exact) <= 0.0101 * exact
     assert steps.median_s() == float(np.median(drawn[-101:]))
+
+
+def test_a_pid_that_is_used_again_is_another_process(folder: Path, tmp_path: Path) -> None:
+    with program(BUSY, 1) as process:
+        (source,) = records(folder)
+        process.kill()
+        process.wait()
+    number, _, rest = source.name.split("-", 2)
+    source.rename(folder / f"{os.getpid()}-1-{rest}")  # as if this process had its pid now
+    (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+    assert (row["pid"], row["state"]) == (os.getpid(), "ended")
+    asked = python("-m", "fastprof", "profile", os.getpid(), "--seconds", 1)
+    assert asked.returncode == 2
+    command("dump", os.getpid(), "-o", tmp_path / f"{number}.flight")
+    assert "inner 0" in fastprof.recover(tmp_path / f"{number}.flight").names

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -134,3 +135,24 @@ assert len(prof.event_table) + sum(prof.event_table.dropped.values()) == 1_000_0
 """
     said = ended(disk, code)
     assert "(No space left on device)" in said and f"'{option}'" in said and "choose a" in said
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "mount -t tmpfs -o size=64m none /dev/shm",  # as containers have it
+        "mount -t tmpfs none /dev/shm && mount -o remount,ro /dev/shm",
+        "mount -t tmpfs none /dev/shm && mkdir -m 700 /dev/shm/fastprof-0 && chown 1 /dev/shm/fastprof-0",
+        "mount -t tmpfs none /dev/shm && touch /dev/shm/fastprof-0",
+        "mount --bind /tmp /dev/shm",  # no memory
+    ],
+)
+def test_where_memory_has_no_folder_for_records(disk: Path, tmp_path: Path, how: str) -> None:
+    program = (
+        f"{BEGIN}\nflight_recorder.start()\nwork(9)\nprint(flight_recorder.status()['records'])"
+    )
+    words = ["unshare", "-m", "sh", "-c", f'{how} && exec "$0" -c "$1" .', sys.executable, program]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith(f"{tmp_path}/fastprof-")
