@@ -104,10 +104,10 @@ def ranks(options: argparse.Namespace) -> int:
     from fastprof.ranks.text import job_lines, job_values
 
     what_if = parse_what_if(options.what_if)
-    for name in ("html", "output", "before"):
+    for name in ("output", "before"):
         if what_if and getattr(options, name) is not None:
             raise errors.ValueError(
-                f"--what-if is printed, or part of --as-json. Leave out --{name}, or ask in two commands."
+                f"--what-if is printed, or part of --as-json and --html. Leave out --{name}, or ask in two commands."
             )
     # Ray prints to stdout when a worker dies.
     with redirect_stdout(sys.stderr) if options.engine is not None else nullcontext():
@@ -119,7 +119,7 @@ def ranks(options: argparse.Namespace) -> int:
     if options.html is not None:
         from fastprof.ranks.page import export_page
 
-        export_page(job, options.html)
+        export_page(job, options.html, what_if=what_if)
         for each in job.problems:
             print(f"problem: {each}")
         print(f"wrote {options.html}")

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from fastprof.base.atomic_file import atomic_binary
 from fastprof.ranks.job import Job
+from fastprof.ranks.path_text import path_values
 from fastprof.ranks.text import job_values
 from fastprof.report.dataset import Dataset
 from fastprof.report.export import check_html_path
@@ -32,21 +34,27 @@ _VALUES = {
 }
 
 
-def export_page(job: Job, path: str | os.PathLike[str]) -> None:
+def export_page(
+    job: Job, path: str | os.PathLike[str], *, what_if: Sequence[tuple[str, float]] = ()
+) -> None:
     """Write the page of a job, which a browser opens without a network.
 
-    Raises errors.ValueError for a suffix other than .html (or .html.gz) and errors.IoError if the file cannot be
-    written; an existing file then stays unchanged.
+    what_if: names with how many times faster they are; the page says how long the steps would be. With many events, it
+    has the critical path by op only if there are some.
+
+    Raises errors.ValueError for a suffix other than .html (or .html.gz) or a name that no event has, and
+    errors.IoError if the file cannot be written; an existing file then stays unchanged.
 
         fastprof.ranks.export_html(fastprof.ranks.open("ranks"), "ranks.html")
     """
     check_html_path(path)
+    data = _dataset(job, what_if)
     with atomic_binary(path) as file:
-        for part in page_parts({"a": _dataset(job)}, MODULES, _STYLES, "fastprof ranks"):
+        for part in page_parts({"a": data}, MODULES, _STYLES, "fastprof ranks"):
             file.write(part)
 
 
-def _dataset(job: Job) -> Dataset:
+def _dataset(job: Job, what_if: Sequence[tuple[str, float]]) -> Dataset:
     arrays = {
         name: job.own_ns if name == "own_ns" else
         job.waiting_ns if name == "waiting_ns" else job.parts(name)
@@ -63,6 +71,7 @@ def _dataset(job: Job) -> Dataset:
         directory, data = packer.finish()["times"]
     head = {
         **values,
+        **path_values(job, what_if),
         "title": f"{os.path.basename(os.path.normpath(job.folder))} {job.job_id}".strip(),
         "ranks": job.ranks,
         "hosts": [hosts[rank] for rank in job.ranks],

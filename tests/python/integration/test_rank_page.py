@@ -13,6 +13,7 @@ from processes import python
 from simulated_jobs import SimulatedJob
 
 import fastprof
+from fastprof.ranks.path_text import path_values
 
 pytestmark = [
     pytest.mark.integrations,
@@ -72,7 +73,16 @@ def test_tables_sort_and_select(browser: Chromium, tmp_path: Path) -> None:
     simulated.write(str(tmp_path / "r"))
     (tmp_path / "r" / "rank-00011.json").write_text(f'{{"format": "fastprof rank {markup}"}}')
     done = python(
-        "-m", "fastprof", "ranks", "r", "--html", "command.html", cwd=tmp_path, check=True
+        "-m",
+        "fastprof",
+        "ranks",
+        "r",
+        "--html",
+        "command.html",
+        "--what-if",
+        "all_reduce=2",
+        cwd=tmp_path,
+        check=True,
     )
     assert "wrote command.html" in done.stdout and "problem: " in done.stdout
     job = fastprof.ranks.open(tmp_path / "r")
@@ -93,3 +103,12 @@ def test_tables_sort_and_select(browser: Chromium, tmp_path: Path) -> None:
     assert details.startswith(f"Rank {by_time[-1]}\n")
     assert page.run(cells % ("collectives", 0)) == ["all_reduce"]
     assert page.run(cells % ("stragglers", 0)) == ["5"]
+    values = path_values(job, [("all_reduce", 2.0)])
+    shown = [f"{each['percent']:.1f} %" for each in values["path_by_op"]]
+    assert page.run(cells % ("path", 4)) == shown[:100]
+    assert page.run(cells % ("path", 2)) == [str(e["rank"]) for e in values["path_by_op"]][:100]
+    page = browser.open(tmp_path / "command.html", 1366, 900)
+    page.settle()
+    (case,) = values["what_if"]
+    assert page.run(cells % ("what-if", 0)) == ["all_reduce 2 times faster"]
+    assert page.run(cells % ("what-if", 3)) == [f"{case['percent']:.1f} %"]

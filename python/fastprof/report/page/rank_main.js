@@ -18,7 +18,7 @@ R.rankMain = (() => {
     const sections = SECTIONS.map(([id, title]) => el("section", { id, class: "box" }, el("h2", null, title)));
     R.base.fill(root, header, el("main", { class: "ranks scrolled" }, cards(model), problems(head), el("div", { class: "rank-map box" }, heat, details), ...sections));
     const map = R.rankHeat.start(heat, model);
-    const makers = [R.rankTables.stragglers, R.rankTables.stages, R.rankTables.collectives, R.rankTables.ranks];
+    const makers = [R.rankTables.stragglers, R.rankTables.path, R.rankTables.stages, R.rankTables.collectives, R.rankTables.ranks];
     sections.forEach((section, at) => makers[at](section, model));
     R.rankModel.on(() => show(details, model));
     const worst = head.stragglers.length ? head.ranks.indexOf(head.stragglers[0].rank) : -1;
@@ -39,7 +39,7 @@ R.rankMain = (() => {
     return { model, map };
   }
 
-  const SECTIONS = [["slow", "Slow ranks"], ["stages", "Exposed time by stage"], ["collectives", "Collectives"], ["all-ranks", "Ranks (mean of a step)"]];
+  const SECTIONS = [["slow", "Slow ranks"], ["path", "Critical path"], ["stages", "Exposed time by stage"], ["collectives", "Collectives"], ["all-ranks", "Ranks (mean of a step)"]];
 
   const card = (/** @type {string} */ value, /** @type {string} */ label) => el("div", { class: "card" }, el("b", null, value), el("span", null, label));
 

@@ -92,5 +92,20 @@ R.rankTables = (() => {
     ], head.collectives, () => -1, "collectives");
   }
 
-  return { ranks, stragglers, stages, collectives };
+  function path(/** @type {HTMLElement} */ parent, /** @type {any} */ { head }) {
+    const note = (/** @type {string} */ words) => parent.append(el("p", { class: "note" }, words));
+    if (!head.path_by_op.length) return void note("Not found: no step of ranks with known clocks, or many events: fastprof ranks --what-if NAME=K --html.");
+    const bar = (/** @type {any} */ row) => el("span", { class: "share" }, el("span", { css: { width: `${row.percent}%` } }), el("b", null, `${row.percent.toFixed(1)} %`));
+    note(`What the steps waited for: mean of ${count(head.path_steps)} steps.`);
+    table(parent, [text("Op", (row) => row.name || "(outside of ranges)"), text("Where", (row) => row.what), { title: "Rank", value: (row) => row.rank }, ns("Time", (row) => row.ns),
+      { title: "Of the step", value: (row) => row.percent, text: bar }], head.path_by_op, (row) => head.ranks.indexOf(row.rank), "path");
+    if (head.inferred_waits.length) note("Waits between streams are inferred from times: record them with enable_cuda_sync_events.");
+    if (!head.what_if.length) return;
+    parent.append(el("h3", null, "What if, replayed"));
+    const faster = (/** @type {any} */ row) => Object.entries(row.faster).map(([name, factor]) => `${shown(name, 80)} ${factor} times faster`).join(", ");
+    table(parent, [text("If", faster), ns("Step", (row) => row.step_ns), ns("Would be", (row) => row.new_step_ns),
+      { title: "Less", value: (row) => row.percent, text: (row) => `${row.percent.toFixed(1)} %` }], head.what_if, () => -1, "what-if");
+  }
+
+  return { ranks, path, stragglers, stages, collectives };
 })();
