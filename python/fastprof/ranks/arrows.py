@@ -40,7 +40,8 @@ def collective_arrows(
     """Return the ends of arrows by rank, for ranks whose clock is known. Any thread.
 
     A call has an arrow for each of the ranks but the one with the shortest duration, which came last. It begins with
-    that rank's call and ends in the other's, at the same time, or at the end of the call that is nearer to it.
+    that rank's call and ends in the other's, at the same time, or at the end of the call that is nearer to it. That of
+    a send goes to its receive.
     """
     rows = np.flatnonzero(np.isin(matched.rank, list(ranks)))
     start, end = matched.start.copy(), matched.end.copy()
@@ -48,7 +49,9 @@ def collective_arrows(
         own = rows[matched.rank[rows] == rank]
         start[own] = clocks[rank].to_reference(matched.start[own])
         end[own] = clocks[rank].to_reference(matched.end[own])
-    order = np.lexsort((-start[rows], matched.wait_ns[rows], matched.call[rows]))
+    receives = np.array([*(kind == "recv" for kind in matched.kinds), False], np.bool_)
+    after = np.where(matched.paired, receives[matched.kind], matched.wait_ns)
+    order = np.lexsort((-start[rows], after[rows], matched.call[rows]))
     rows = rows[order]
     new = np.diff(matched.call[rows], prepend=-1) != 0
     last = rows[np.flatnonzero(new)][np.cumsum(new) - 1] if len(rows) else rows

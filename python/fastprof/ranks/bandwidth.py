@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.distinct import distinct
 from fastprof.ranks.matching import Matched
+from fastprof.ranks.peer_calls import PAIRED, pair_of
 
 __all__ = ["bus_factor", "collective_kinds", "members_of"]
 
@@ -62,15 +63,27 @@ def collective_kinds(matched: Matched, groups: Mapping[str, list[int]]) -> list[
     least = np.minimum.reduceat(matched.end - matched.start, first)
     size = np.maximum.reduceat(matched.size_bytes, first)
     waiting = np.add.reduceat(matched.wait_ns, first) / count
-    pair = (matched.group * len(matched.kinds) + matched.kind)[first]
+    # Sends and receives count by group, whichever ranks they are of.
+    pairs = [pair_of(name) for name in matched.groups]
+    base = [
+        name if pair is None else pair.group
+        for name, pair in zip(matched.groups, pairs, strict=True)
+    ]
+    code_of = np.array([base.index(name) for name in base], np.int64)
+    kind_code = matched.kind.copy()
+    if matched.paired.any():
+        kind_code[matched.paired] = next(n for n, k in enumerate(matched.kinds) if k in PAIRED)
+    pair = (code_of[matched.group] * len(matched.kinds) + kind_code)[first]
     found = []
     for code in distinct(pair).tolist():
         rows = np.flatnonzero(pair == code)
         kind, group = (
             matched.kinds[code % len(matched.kinds)],
-            matched.groups[code // len(matched.kinds)],
+            base[code // len(matched.kinds)],
         )
+        kind = "send, recv" if kind in PAIRED else kind
         members = members_of(group, groups)
+        members = None if kind == "send, recv" else members
         ranks = count[rows] if members is None else np.full(len(rows), len(members))
         found.append(
             {

@@ -22,10 +22,10 @@ from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventKind, EventTable
 from fastprof.ranks.host_groups import RecordedCall, host_groups
+from fastprof.ranks.peer_calls import PAIRED, host_peers, pair_places, paired_group
 from fastprof.ranks.step_rows import step_rows
 
 __all__ = [
-    "PAIRED",
     "UNMATCHED",
     "CollectiveCalls",
     "collective_calls",
@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 Array: TypeAlias = NDArray[Any]
-PAIRED = ("send", "recv")  # of two ranks: they have no number in a group
 UNMATCHED = -1  # sequence number of a collective whose group or number is unknown
 _STEP_SHIFT = 20  # a number made of step and place in it: _PLACE | step << 20 | place
 _PLACE = 1 << 62
@@ -104,13 +103,14 @@ def collective_calls(
     table: EventTable,
     groups: Sequence[dict[str, Any]] = (),
     *,
+    rank: int = 0,
     killed: bool = False,
     recorded: Sequence[RecordedCall] | None = None,
 ) -> CollectiveCalls:
     """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
 
-    groups: process groups of the rank, {"name", "ranks"}. killed: the process was killed, so that torch's flight
-    recorder is gone. recorded: recorded_calls() of the process. Any thread.
+    groups: process groups of the rank, {"name", "ranks"}. rank: its number. killed: the process was killed, so
+    that torch's flight recorder is gone. recorded: recorded_calls() of the process. Any thread.
     """
     names, categories = table.sites.names, table.sites.field("category")
     pairs = list(zip(names, categories, strict=True))
@@ -119,12 +119,13 @@ def collective_calls(
     site = table.column("site")
     rows = np.flatnonzero(on_device[site]) if len(pairs) else np.zeros(0, np.int64)
     if len(rows):
-        return _of_device(table, rows[np.argsort(table.start_ns[rows], kind="stable")])
+        rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+        return _of_device(table, rows, groups, rank)
     rows = np.flatnonzero(on_host[site]) if len(pairs) else np.zeros(0, np.int64)
     if table.has("kind"):
         rows = rows[table.column("kind")[rows] <= EventKind.ASYNC_RANGE]
     return _of_host(
-        table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded, killed
+        table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded, killed, rank
     )
 
 
@@ -134,6 +135,7 @@ def _of_host(
     groups: Sequence[dict[str, Any]],
     recorded: Sequence[RecordedCall] | None,
     killed: bool,
+    rank: int,
 ) -> CollectiveCalls:
     matches = [_HOST.match(table.name(row)) for row in rows.tolist()]
     kinds = [_kind(match[2]) if match is not None else "" for match in matches]
@@ -175,15 +177,48 @@ def _of_host(
             (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(chosen)) - first + _PLACE,
             UNMATCHED,
         )
+    pairs = np.flatnonzero(~whole)
+    if len(pairs):
+        own = [kinds[at] for at in pairs.tolist()]
+        peers = host_peers(table, rows[pairs], own)
+        if any(peer is None for peer in peers) or len(groups) > 1:
+            missing["peers"] = (
+                f"{counted(len(pairs), 'send or receive', 'sends and receives')} of gloo do not say their group and "
+                "peer, so they are not paired "
+                "over ranks. Record with record_shapes=True in a job with one process group."
+            )
+        else:
+            members = groups[0]["ranks"] if groups else None
+            found = [
+                paired_group(name, kind, rank, peer, members)
+                for kind, peer in zip(own, peers, strict=True)
+                if peer is not None
+            ]
+            names[pairs], sequence[pairs] = found, _pair_numbers(table, rows[pairs], found)
     return CollectiveCalls(
         rows, kinds, names.tolist(), sequence, np.full(len(rows), -1, np.int64), missing
     )
 
 
-def _of_device(table: EventTable, rows: Array) -> CollectiveCalls:
+def _pair_numbers(table: EventTable, rows: Array, groups: Sequence[str]) -> Array:
+    steps, _ = step_rows(table)
+    begin, number = (np.array([each[i] for each in steps], np.int64) for i in (1, 0))
+    at = np.searchsorted(begin, table.start_ns[rows], side="right") - 1
+    step = np.where(at >= 0, number[at.clip(min=0)], -1) if len(steps) else np.full(len(rows), -1)
+    found: Array = (step << _STEP_SHIFT) + pair_places(groups, step) + _PLACE
+    return np.where(
+        (step >= 0) & np.array([each != "" for each in groups], np.bool_), found, UNMATCHED
+    )
+
+
+def _of_device(
+    table: EventTable, rows: Array, known_groups: Sequence[dict[str, Any]], rank: int
+) -> CollectiveCalls:
     column = table.coded.get("metadata_json")
     parsed: dict[int, dict[str, Any]] = {}
-    kinds, groups = [], []
+    kinds: list[str] = []
+    groups: list[str] = []
+    peers: list[str] = []  # names of pairs, "" for others
     sequence = np.full(len(rows), UNMATCHED, np.int64)
     size_bytes = np.full(len(rows), -1, np.int64)
     for place, row in enumerate(rows.tolist()):
@@ -195,7 +230,13 @@ def _of_device(table: EventTable, rows: Array) -> CollectiveCalls:
         name, members = found.get("Process Group Name"), found.get("Process Group Ranks")
         groups.append(f"{_text(name)} {_text(members)}".strip() if name is not None else "")
         number = _number(found.get("Seq"))
-        if number is not None and name is not None:
+        peer = _number(found.get("Dst Rank" if kinds[-1] == "send" else "Src Rank"))
+        peers.append("")
+        if kinds[-1] in PAIRED:
+            if peer is not None and name is not None:
+                of_group = _ranks_of(_text(name), found, known_groups)
+                peers[-1] = paired_group(groups[-1], kinds[-1], rank, peer, of_group)
+        elif number is not None and name is not None:
             sequence[place] = number
         elements, item = (
             _number(found.get("In msg nelems")),
@@ -203,6 +244,10 @@ def _of_device(table: EventTable, rows: Array) -> CollectiveCalls:
         )
         if elements is not None and item is not None:
             size_bytes[place] = elements * item
+    pairs = [at for at, each in enumerate(peers) if each]
+    for at in pairs:
+        groups[at] = peers[at]
+    sequence[pairs] = _pair_numbers(table, rows[pairs], [peers[at] for at in pairs])
     unmatched = int((sequence == UNMATCHED).sum())
     missing = {}
     if unmatched:
@@ -211,6 +256,20 @@ def _of_device(table: EventTable, rows: Array) -> CollectiveCalls:
             "matched over ranks. Record with PyTorch 2.5 or newer, which writes Seq."
         )
     return CollectiveCalls(rows, kinds, groups, sequence, size_bytes, missing)
+
+
+def _ranks_of(
+    name: str, arguments: dict[str, Any], groups: Sequence[dict[str, Any]]
+) -> list[int] | None:
+    """Return the ranks of a group, as the manifest or the call's arguments have them."""
+    for each in groups:
+        if str(each["name"]) == name:
+            return [int(number) for number in each["ranks"]]
+    try:
+        found = json.loads(_text(arguments.get("Process Group Ranks")))
+    except ValueError:
+        return None  # cut by the recorder, or absent: then the group is taken to be of all ranks
+    return found if isinstance(found, list) and all(type(n) is int for n in found) else None
 
 
 def _arguments(text: Any) -> dict[str, Any]:

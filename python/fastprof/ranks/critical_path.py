@@ -68,6 +68,7 @@ def critical_path(
     rank = max(bounds, key=lambda each: bounds[each][1])
     now = bounds[rank][1]
     pieces: list[PathPiece] = []
+    paired = matched.paired
     passed: set[int] = set()  # calls, so that the walk ends even if times are equal
     while True:
         rows, leaves = calls[rank]
@@ -77,6 +78,8 @@ def critical_path(
             row = int(rows[at])
             if int(matched.call[row]) not in passed:
                 last = _last_to_come(matched, row, enters)
+                if last is not None and paired[row] and last[1] > int(leaves[at]):
+                    last = None  # a send that did not wait for its receiver
             at -= 1
         if last is None:
             break

@@ -224,7 +224,10 @@ class Job:
         receives = np.array([*(kind == "recv" for kind in calls.kinds), False], np.bool_)[
             calls.kind
         ]
-        receives &= calls.sequence == UNMATCHED
+        if each.on_device:
+            receives &= calls.sequence == UNMATCHED
+        else:  # their duration says when they were issued, not when the other rank came
+            rows = rows[~matched.paired[rows]]
         start, end = union_of(calls.start[receives], calls.end[receives])
         return (
             np.concatenate([matched.start[rows], start]),

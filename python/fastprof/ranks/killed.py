@@ -121,7 +121,7 @@ def _write(
         "monotonic_ns": table.t1_ns - facts["offset_ns"],
         "width_ns": table.clock_error_ns,
     }
-    calls = collective_calls(table, groups, killed=True)
+    calls = collective_calls(table, groups, rank=facts["rank"], killed=True)
     killed = {"last_ns": table.t1_ns, "alive": facts["alive"], **_last(table, calls)}
     details: dict[str, Any] = {
         key: facts[key] for key in ("host", "process", "pid", "versions") if key in facts

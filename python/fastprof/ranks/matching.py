@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.ranks.collective_calls import PAIRED, UNMATCHED, sequence_text
+from fastprof.ranks.collective_calls import UNMATCHED, sequence_text
+from fastprof.ranks.peer_calls import PAIRED, pair_of
 from fastprof.ranks.rank_events import Collectives
 
 __all__ = ["Matched", "match_collectives"]
@@ -45,6 +46,12 @@ class Matched:
     groups: list[str]
     unmatched: int
 
+    @property
+    def paired(self) -> Array:
+        """Mask of the rows that are sends or receives, whose group names the pair of ranks."""
+        found: Array = np.array([*(kind in PAIRED for kind in self.kinds), False], np.bool_)
+        return found[self.kind]
+
     def __len__(self) -> int:
         return len(self.call)
 
@@ -66,10 +73,9 @@ class Matched:
             if not len(rows):
                 continue
             present = distinct(self.rank[rows])
-            expected = np.array(
-                sorted(set(members.get(name.split(" ")[0], present.tolist())) & set(ranks)),
-                np.int64,
-            )
+            pair = pair_of(name)
+            group = members.get(name.split(" ")[0], present.tolist()) if pair is None else pair[1:]
+            expected = np.array(sorted(set(group) & set(ranks)), np.int64)
             found += self._of_group(rows, present, expected, name)
         return found
 
@@ -103,6 +109,8 @@ class Matched:
             found.append(f"{title}: {counted(len(short) - 5, 'more collective')} without all ranks")
         kind = self.kind[rows]
         mixed = distinct(calls[at.reshape(-1)[kind != kind[first][at.reshape(-1)]]])
+        if pair_of(name) is not None:
+            mixed = mixed[:0]
         if len(mixed):
             row = rows[first[np.searchsorted(calls, mixed[0])]]
             found.append(

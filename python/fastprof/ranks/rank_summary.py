@@ -44,7 +44,7 @@ class RankSummary:
 
     stage_edges: begin of each of STAGES and end of the last, by (step, edge), ns of the rank's clock. collectives:
     of the whole recording. busy: name -> ns inside of the steps, of all events but communication, for the names with
-    the most.
+    the most. on_device: whether collectives are work of devices; else they are the host's, which may be issued early.
     """
 
     step: Array
@@ -54,6 +54,7 @@ class RankSummary:
     stage_edges: Array
     collectives: Collectives
     busy: dict[str, int]
+    on_device: bool = True
 
 
 def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary:
@@ -90,6 +91,7 @@ def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary
         _stage_edges(events, start, end),
         events.collectives,
         _busy(events, ~communicates, start, end),
+        events.on_device,
     )
 
 

@@ -30,9 +30,9 @@ def own_segments(
     segment (issued early, waited for later) make it shorter, at least 0.
     """
     size = len(summaries)
-    if not len(matched) or not len(steps) or len({rank for rank, _ in summaries}) != size:
+    if matched.paired.all() or not len(steps) or len({rank for rank, _ in summaries}) != size:
         return None
-    whole = np.flatnonzero(np.bincount(matched.call) == size)
+    whole = np.flatnonzero(np.bincount(matched.call[~matched.paired], minlength=1) == size)
     rows = np.flatnonzero(np.isin(matched.call, whole)).reshape(-1, size)  # by call, rank
     enter, leave = matched.start[rows].T, matched.end[rows].T
     order = np.argsort(enter[0], kind="stable")

@@ -115,7 +115,7 @@ def write_shard(
     arrow = optional_package("pyarrow", "ranks")
     parquet = optional_package("pyarrow.parquet", "ranks")
     if calls is None:
-        calls = collective_calls(table, facts.groups, recorded=recorded)
+        calls = collective_calls(table, facts.groups, rank=facts.rank, recorded=recorded)
     columns = _columns(arrow, table, facts.rank, calls)
     stem = join(folder, stem or shard_stem(facts.rank))
     # Integers by byte stream split came with pyarrow 17.

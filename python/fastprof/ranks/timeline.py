@@ -141,12 +141,12 @@ def _arguments(data: Any, others: int) -> CodedColumn:
     others: number of rows without args that follow.
     """
     kind = data["collective"].to_pylist()
-    rows = [row for row, value in enumerate(kind) if value is not None]
+    rows = np.array([row for row, value in enumerate(kind) if value is not None], np.int64)
     group, sequence = (data[n].take(rows).to_pylist() for n in ("group", "sequence"))
     codes = np.full(len(kind) + others, -1, np.int32)
     codes[rows] = np.arange(len(rows))
     texts = [
-        json.dumps({"Collective name": kind[row], "Process Group Name": g, "Seq": s})
+        json.dumps({"Collective name": kind[int(row)], "Process Group Name": g, "Seq": s})
         for row, g, s in zip(rows, group, sequence, strict=True)
     ]
     return CodedColumn(codes, texts)

@@ -41,7 +41,7 @@ def main(rank):
     step = steps(rank)
     chosen = fastprof.schedule(wait=1, warmup=1, active=20, repeat=1)
     handler = fastprof.rank_trace_handler("ranks")
-    with fastprof.profile(schedule=chosen, on_trace_ready=handler) as prof:
+    with fastprof.profile(schedule=chosen, on_trace_ready=handler, record_shapes=True) as prof:
         for _ in range(22):
             step()
             prof.step()
@@ -186,6 +186,29 @@ def test_the_slow_stage_of_a_pipeline(tmp_path: Path, size: int, slow: int) -> N
     job = job_of(tmp_path, PIPELINE, size, slow)
     assert job.problems == [] and job.ranks == list(range(size))
     assert job.stragglers[0].rank == slow and "planted" in dict(job.why(slow)[:3])
+    # Two micro-batches a step to the next stage and back, each pair of which is known by the inputs of c10d's ops.
+    matched = job.collectives
+    calls = {
+        (matched.groups[g], s, r, matched.kinds[k])
+        for g, s, r, k in zip(
+            *(
+                each.tolist()
+                for each in (matched.group, matched.sequence, matched.rank, matched.kind)
+            ),
+            strict=True,
+        )
+        if matched.kinds[k] in ("send", "recv")
+    }
+    pairs = {(n, n + 1) for n in range(size - 1)} | {(n + 1, n) for n in range(size - 1)}
+    assert {name.rpartition(" ")[2] for name, *_ in calls} == {f"{a}->{b}" for a, b in pairs}
+    assert len(calls) == len(pairs) * 2 * len(job.complete_steps) * 2
+    graph = job.step_graph(int(job.complete_steps[-1]))
+    spent: dict[tuple[int, str], int] = {}
+    for each in graph.path():
+        spent[each.rank, each.name] = (
+            spent.get((each.rank, each.name), 0) + each.end_ns - each.start_ns
+        )
+    assert max(spent, key=lambda key: spent[key]) == (slow, "planted")
 
 
 @pytest.mark.parametrize(("size", "slow"), [(4, 3), (8, 5)])

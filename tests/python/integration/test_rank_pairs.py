@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends and receives, paired by group, ranks and order: waiting, arrows and the critical path across them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rank_tables import GEMM, Row, job_of, profiler_step, table_of
+
+import fastprof
+from fastprof.table import EventKind
+
+pytestmark = pytest.mark.integrations
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+SYNC = ("cudaDeviceSynchronize", "cuda_runtime")
+KERNEL = ("ncclDevKernel_SendRecv", "kernel")
+# Two steps of 100 us: rank 0 computes 30, sends, and waits at the end for what rank 1 computes in 30 of what came.
+# By rank and step: (name, begin, end, kind, peer in the group).
+ROWS: list[list[tuple[Any, int, int, str, int]]] = [
+    [(GEMM, 0, 30, "", 0), (KERNEL, 30, 36, "send", 1), (KERNEL, 40, 71, "recv", 1), (GEMM, 71, 90, "", 0)],
+    [(KERNEL, 5, 36, "recv", 0), (GEMM, 36, 66, "", 0), (KERNEL, 66, 71, "send", 0)],
+]  # fmt: skip
+
+
+def pipeline(folder: Path, ranks: tuple[int, int], group: str) -> fastprof.ranks.Job:
+    """Return a job of four ranks, of which two are a group of their own: peers are numbers within it."""
+    tables = []
+    for rank in range(4):
+        rows: list[Row] = []
+        calls: list[Any] = []
+        for step in (7, 8):
+            base = 100_000 * step
+            rows.append((profiler_step(step), base, base + 100_000))
+            calls.append(None)
+            for kind, begin, end, name, peer in ROWS[ranks.index(rank)] if rank in ranks else ():
+                rows.append((kind, base + 1000 * begin, base + 1000 * end))
+                peer_of = {"send": "Dst Rank", "recv": "Src Rank"}.get(name, "")
+                arguments = {"Collective name": name, "Process Group Name": group, "Seq": 99 + rank}
+                arguments |= {"Process Group Ranks": str(list(ranks)), peer_of: peer}
+                calls.append(arguments if name else None)
+            ends = [each[2] for each in ROWS[ranks.index(rank)]] if rank in ranks else [10]
+            rows.append((SYNC, base, base + 1000 * max(ends)))
+            calls.append(None)
+        tables.append(table_of(rows, calls))
+    job_of(folder, tables)
+    for path in folder.glob("*.json"):  # one clock, as on one host
+        clock = {key: {"realtime_ns": 1, "monotonic_ns": 1} for key in ("start", "end")}
+        path.write_text(json.dumps({**json.loads(path.read_text()), "clock": clock}))
+    return fastprof.ranks.open(folder)
+
+
+@pytest.mark.parametrize("ranks", [(0, 1), (3, 1)])
+def test_sends_and_receives_are_paired(tmp_path: Path, ranks: tuple[int, int]) -> None:
+    first, second = ranks
+    job = pipeline(tmp_path, ranks, "pp")
+    assert job.problems == []
+    matched = job.collectives
+    pairs = {
+        (matched.groups[int(g)].rpartition(" ")[2], matched.kinds[int(k)], int(r), int(w))
+        for g, k, r, w in zip(
+            matched.group, matched.kind, matched.rank, matched.wait_ns, strict=True
+        )
+    }
+    assert pairs == {
+        (f"{first}->{second}", "send", first, 0), (f"{first}->{second}", "recv", second, 25_000),
+        (f"{second}->{first}", "send", second, 0), (f"{second}->{first}", "recv", first, 26_000),
+    }  # fmt: skip
+    assert len(matched) == 8 and matched.unmatched == 0
+    assert job.waiting_ns[[first, second]].tolist() == [[26_000] * 2, [25_000] * 2]
+
+
+def test_arrows_go_from_sends_to_receives(tmp_path: Path) -> None:
+    job = pipeline(tmp_path, (0, 1), "pp")
+    table = fastprof.ranks.timeline(job)
+    times = {
+        flow: [int(ns) % 100_000 for ns in table.start_ns[table.column("kind") == int(flow)]]
+        for flow in (EventKind.FLOW_BEGIN, EventKind.FLOW_END)
+    }
+    assert sorted(times[EventKind.FLOW_BEGIN]) == [30_000] * 2 + [66_000] * 2
+    assert sorted(times[EventKind.FLOW_END]) == [30_000] * 2 + [66_000] * 2
+
+
+def test_the_critical_path_goes_with_what_was_sent(tmp_path: Path) -> None:
+    job = pipeline(tmp_path, (0, 1), "pp")
+    found = [
+        (each.rank, each.name.split(" ")[0], each.end_ns - each.start_ns)
+        for each in job.step_graph(7).path()
+        if each.what in ("device", "collective")
+    ]
+    assert found == [
+        (0, "gemm", 30_000), (1, "recv", 6_000), (1, "gemm", 30_000), (0, "recv", 5_000), (0, "gemm", 19_000)
+    ]  # fmt: skip
