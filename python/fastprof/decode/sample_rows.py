@@ -120,11 +120,16 @@ def _rows_of(
     depth_of = np.append(depth, -1)[node]
     above = np.full(len(start), -1, np.int64)  # row of each sample at the level above
     following = np.append(start[1:], end_ns)
-    for level in range(int(depth_of.max(initial=-1)) + 1):
+    deepest = int(depth_of.max(initial=-1))
+    up = [parent]  # by a power of two of levels
+    while deepest >> len(up):
+        up.append(np.where(up[-1] >= 0, up[-1][up[-1]], -1))
+    for level in range(deepest + 1):
         at = np.flatnonzero(depth_of >= level)
         found = node[at]
-        while (deeper := depth[found] > level).any():
-            found = np.where(deeper, parent[found], found)
+        levels = depth[found] - level
+        for power, above_by in enumerate(up):
+            found = np.where(levels >> power & 1, above_by[found], found)
         fresh = np.ones(len(at), np.bool_)
         fresh[1:] = (found[1:] != found[:-1]) | (at[1:] != at[:-1] + 1)
         begins = np.flatnonzero(fresh)
