@@ -122,7 +122,7 @@ def _rows_of(
     following = np.append(start[1:], end_ns)
     deepest = int(depth_of.max(initial=-1))
     up = [parent]  # by a power of two of levels
-    while deepest >> len(up):
+    while deepest >> len(up) > 0:
         up.append(np.where(up[-1] >= 0, up[-1][up[-1]], -1))
     for level in range(deepest + 1):
         at = np.flatnonzero(depth_of >= level)

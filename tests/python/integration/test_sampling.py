@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from processes import python
 
@@ -395,3 +396,20 @@ def test_explain_names_the_function_outside_of_ranges():
     assert claim.text.endswith("in loads (b.py:2), called by load (a.py:1)")
     assert claim.ns == 60
     assert any("loads (b.py:2)  (sampled)" in each.text for each in explanation.where)
+
+
+def test_a_thread_without_python_frames_has_no_rows():
+    from fastprof.decode.sample_rows import with_samples
+    from fastprof.model.sampled_stacks import SampledStacks
+
+    columns = {"first_ns": 10, "last_ns": 10, "thread": 0, "node": -1, "count": 1, "state": 2}
+    stacks = SampledStacks(
+        hz=1000,
+        **{name: np.array([value]) for name, value in columns.items()},
+        **{name: np.zeros(0, np.int32) for name in ("parent", "code", "line")},
+        codes=(),
+        threads=((7, "worker"),),
+        counts={},
+    )
+    table = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": [], "parent": []}, sites=())
+    assert len(with_samples(table, stacks)) == 0
