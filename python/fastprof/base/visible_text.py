@@ -8,8 +8,10 @@ the terminal's window, a line feed starts a new row, and a bidi mark changes the
 from __future__ import annotations
 
 import re
+import reprlib
+from typing import Any
 
-__all__ = ["encodable_text", "shortened", "visible_text"]
+__all__ = ["encodable_text", "short_text", "shortened", "visible_text"]
 
 # Control characters (C0, DEL, C1), zero-width characters that change the layout of text, interlinear
 # annotations, tags, and unpaired surrogates. U+200C and U+200D are kept: emoji and some scripts need them.
@@ -17,6 +19,14 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+
+def short_text(value: Any) -> str:
+    """Return a short repr() of any value, or its type's name where that raises. Any thread."""
+    try:
+        return reprlib.repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 def visible_text(text: str) -> str:

@@ -10,6 +10,7 @@ from fastprof.base import errors
 from fastprof.cli.ask import ask, find_alive
 from fastprof.cli.formats import format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.outcome import check_output
 from fastprof.cli.profile import (
     add_output_options,
     add_profile_options,
@@ -94,8 +95,10 @@ def _sample(options: argparse.Namespace, path: str) -> int:
     from fastprof.attach.outside import sample_from_outside
     from fastprof.views.samples import Samples
 
+    kind = format_of(path, options.to)
+    check_output(path)
     found = sample_from_outside(options.pid, options.sample, options.seconds)
-    write_table(found.table, path, format_of(path, options.to))
+    write_table(found.table, path, kind)
     if found.stacks is not None:
         print(Samples(found.stacks).table())
     for note in found.notes:

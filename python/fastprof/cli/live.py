@@ -44,6 +44,7 @@ examples:
 """
 
 _START_LIMIT_S = 60.0
+_TEXTUAL = 'a live screen needs the package textual: pip install "fastprof[live]"; --as-json and --once do not'
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -133,8 +134,12 @@ def _show_screen(reader: LiveReader, program: str, interval_s: float) -> None:
     sys.stdout.write("\x1b[?1049h\x1b[2J\x1b[H" + "\r\n".join(lines[: size.lines - 1]))
     sys.stdout.flush()
     try:
-        from fastprof.cli.live_screen import LiveScreen
-
+        try:
+            from fastprof.cli.live_screen import LiveScreen
+        except ImportError as error:
+            raise errors.UnavailableError(
+                f"textual cannot be imported ({error}): {_TEXTUAL}"
+            ) from None
         LiveScreen(reader, program, interval_s).run()
     finally:
         sys.stdout.write("\x1b[?1049l")
@@ -147,9 +152,7 @@ def _check_screen() -> None:
             "a live screen needs a terminal: use --as-json, or --once for one view"
         )
     if importlib.util.find_spec("textual") is None:
-        raise errors.UnavailableError(
-            'a live screen needs the package textual: pip install "fastprof[live]"; --as-json and --once do not'
-        )
+        raise errors.UnavailableError(_TEXTUAL)
 
 
 @contextlib.contextmanager

@@ -176,18 +176,30 @@ def command_of_records(path: str | os.PathLike[str]) -> str:
 
 
 def dump_facts(table: EventTable) -> list[str]:
-    """Return lines that say why a dump was made, and what its threads did then; none for another table."""
+    """Return lines for a dump or a killed process's file: why it was made, what its threads did, what was open and is
+    missing; none for another table.
+    """
     recovered: Any = table.metadata.get("recovered")
-    facts = recovered.get("metadata", {}) if isinstance(recovered, dict) else {}
-    if _REASON not in facts:
+    if not isinstance(recovered, dict):
         return []
-    lines = [f"dumped: {facts[_REASON]}" + (f": {facts[_DETAIL]}" if _DETAIL in facts else "")]
-    try:
-        stacks = json.loads(facts.get(_STACKS, "{}"))
-        lines += [f"  {thread}: {innermost_text(each)}" for thread, each in stacks.items() if each]
-    except (ValueError, AttributeError, TypeError, LookupError):
-        lines.append("  the stacks of its threads are damaged")
+    facts: Any = recovered.get("metadata")
+    lines = []
+    if isinstance(facts, dict) and _REASON in facts:
+        detail = f": {facts[_DETAIL]}" if _DETAIL in facts else ""
+        lines.append(visible_text(f"dumped: {facts[_REASON]}{detail}"))
+        lines += _stack_lines(facts.get(_STACKS, "{}"))
     return [*lines, *_open_ranges(table), *lost_records(table)]
+
+
+def _stack_lines(text: Any) -> list[str]:
+    try:
+        return [
+            visible_text(f"  {thread}: {innermost_text(each)}")
+            for thread, each in json.loads(text).items()
+            if each
+        ]
+    except (ValueError, AttributeError, TypeError, LookupError):
+        return ["  the stacks of its threads are damaged"]
 
 
 def _open_ranges(table: EventTable) -> list[str]:
@@ -202,7 +214,7 @@ def _open_ranges(table: EventTable) -> list[str]:
         of_threads.setdefault(thread, []).append(visible_text(table.name(row)))
     known = {track.id: track.name for track in table.tracks.rows}
     lines = [
-        f"open at the end, {known.get(thread) or f'thread {thread}'}: {' > '.join(names[-_MOST_OPEN:])}"
+        f"open at the end, {visible_text(known.get(thread) or f'thread {thread}')}: {' > '.join(names[-_MOST_OPEN:])}"
         for thread, names in of_threads.items()
     ]
     left = len(lines) - _MOST_OPEN

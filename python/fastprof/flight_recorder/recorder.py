@@ -110,7 +110,7 @@ class FlightRecorder:
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
         self.folder = ProcessFolder.open(options.max_bytes)
         self.folder.remove_old()
-        self.records = self.folder.new_records(os.getppid() if workers.is_worker() else 0)
+        self.records = self.folder.new_records(workers.parent_of_worker())
         self._profile = profile(
             activities=[ProfilerActivity.CPU],  # what devices do is collected without a bound
             overflow="overwrite_oldest",

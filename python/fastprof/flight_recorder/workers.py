@@ -7,6 +7,8 @@ are called in them.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import signal
 import sys
@@ -15,9 +17,12 @@ from typing import Any
 
 from fastprof.adapters.import_watch import after_import, forget_import
 
-__all__ = ["forget", "is_worker", "killed", "watch"]
+__all__ = ["forget", "killed", "parent_of_worker", "watch"]
 
-_UTIL, _POPEN = "multiprocessing.util", "multiprocessing.popen_fork"
+_UTIL = "multiprocessing.util"
+_SERVER = "from multiprocessing.forkserver import"  # in the command line of its server
+# The modules whose class Popen learns how a process ended; those of the other methods derive from the first.
+_POPENS = ("multiprocessing.popen_fork", "multiprocessing.popen_forkserver")
 
 
 class _HookOwner:
@@ -29,7 +34,11 @@ _at_end: Callable[[Exception | None], None] | None = None
 _first_pid = os.getpid()
 _has_fork_hook = False
 _registered_in = 0  # pid
-_poll: Callable[..., Any] | None = None  # multiprocessing's, while ours replaces it
+_is_server = any(
+    word.startswith("from multiprocessing.forkserver import") for word in sys.orig_argv
+)
+_parent_at_import = os.getppid()
+_wrapped: list[tuple[Any, Callable[..., Any], Callable[..., Any]]] = []  # (class, ours, before it)
 _killed: set[int] = set()
 
 
@@ -40,18 +49,21 @@ def watch(at_end: Callable[[Exception | None], None]) -> None:
     global _at_end
     _at_end = at_end
     after_import(_UTIL, _register)
-    after_import(_POPEN, _observe_ends)
+    for name, observe in _OBSERVERS:
+        after_import(name, observe)
 
 
 def forget() -> None:
-    """Undo watch()."""
-    global _at_end, _poll
+    """Undo watch(). What the program has kept of it meanwhile goes on to call what was there before."""
+    global _at_end
     _at_end = None
     forget_import(_UTIL, _register)
-    forget_import(_POPEN, _observe_ends)
-    popen = getattr(sys.modules.get(_POPEN), "Popen", None)
-    if popen is not None and _poll is not None and popen.poll is _noting_poll:
-        popen.poll, _poll = _poll, None
+    for name, observe in _OBSERVERS:
+        forget_import(name, observe)
+    while _wrapped:
+        popen, ours, before = _wrapped.pop()
+        if popen.poll is ours:
+            popen.poll = before
 
 
 def killed() -> frozenset[int]:
@@ -62,9 +74,27 @@ def killed() -> frozenset[int]:
     return frozenset(_killed)
 
 
-def is_worker() -> bool:
-    """Return whether this process is a fork, or was spawned by multiprocessing, rather than a program of its own."""
-    return os.getpid() != _first_pid or "--multiprocessing-fork" in sys.orig_argv
+def parent_of_worker() -> int:
+    """Return the pid of the process of which this one is a fork or a worker; 0 for a program of its own.
+
+    Workers of multiprocessing's server are forks of it, and belong to the program that started the server.
+    """
+    parent = os.getppid()
+    if any(_SERVER in word for word in sys.orig_argv):
+        return _parent_of_server(parent)
+    is_worker = os.getpid() != _first_pid or "--multiprocessing-fork" in sys.orig_argv
+    return parent if is_worker else 0
+
+
+def _parent_of_server(pid: int) -> int:
+    """Return the parent of the server `pid`; `pid` if that is none, or not known (where there is no /proc)."""
+    with contextlib.suppress(OSError, ValueError):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            is_server = _SERVER.encode() in file.read()
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[1]) if is_server else pid
+    return pid
 
 
 def _register() -> None:
@@ -91,24 +121,26 @@ def _end() -> None:
     if _at_end is None or process.parent_process() is None:
         return
     error = sys.exc_info()[1]
-    if (
-        isinstance(error, SystemExit) and error.code
-    ):  # raised for an exception, as torch's spawn() does
-        error = error.__context__
+    if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code:
+        error = error.__context__  # raised for an exception, as torch's spawn() does
     _at_end(error if isinstance(error, Exception) else None)
 
 
-def _observe_ends() -> None:
-    global _poll
-    popen: Any = sys.modules[_POPEN].__dict__["Popen"]
-    if _poll is None:
-        _poll = popen.poll
-        popen.poll = _noting_poll
+def _observe_ends(name: str) -> None:
+    popen: Any = sys.modules[name].__dict__["Popen"]
+    before = popen.poll
+    if any(ours is before for _, ours, _ in _wrapped):
+        return
+
+    @functools.wraps(before)
+    def poll(self: Any, *args: Any, **named: Any) -> Any:
+        code = before(self, *args, **named)
+        if _at_end is not None and isinstance(code, int) and code < 0 and code != -signal.SIGTERM:
+            _killed.add(self.pid)
+        return code
+
+    popen.poll = poll
+    _wrapped.append((popen, poll, before))
 
 
-def _noting_poll(self: Any, *args: Any, **named: Any) -> Any:
-    assert _poll is not None
-    code = _poll(self, *args, **named)
-    if isinstance(code, int) and code < 0 and code != -signal.SIGTERM:
-        _killed.add(self.pid)
-    return code
+_OBSERVERS = [(name, functools.partial(_observe_ends, name)) for name in _POPENS]

@@ -48,6 +48,7 @@ PREFIX = struct.Struct("<8sIIQQ")
 ALIGNMENT = 64
 DTYPES = ("bool", "uint8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float64")
 _MAX_DEPTH = 64
+_MAX_INT_BITS = 13_000  # Python refuses to read and write more than 4,300 digits of text
 
 
 def aligned(offset: int) -> int:
@@ -69,6 +70,10 @@ def encode_value(value: Any, depth: int = 0) -> Any:
             " as its repr()."
         )
     kind = type(value)
+    if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
+        raise errors.ValueError(
+            "cannot save an integer of more than 4,000 digits. Save it as text, such as its hex()."
+        )
     if value is None or kind is bool or kind is int or kind is str:
         return value
     if kind is list:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import reprlib
 import sys
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.visible_text import short_text
 from fastprof.profiler.options import Options
 
 __all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_members"]
@@ -30,12 +30,13 @@ def check_name(name: Any) -> str:
 def json_text(value: Any) -> str:
     """Return strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped.
 
-    A value nested in itself or too deeply becomes a short text of it.
+    A value that has no JSON (nested in itself or too deeply, an integer of thousands of digits, an object whose
+    `__repr__` raises) becomes a short text of it.
     """
     try:
         return json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, default=str)
-    except RecursionError:
-        return json.dumps(reprlib.repr(value))
+    except Exception:
+        return json.dumps(short_text(value))
 
 
 def _finite(value: Any) -> Any:

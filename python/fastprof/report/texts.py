@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fastprof.base.visible_text import short_text
+
 __all__ = ["MAX_TEXT", "Strings", "bounded", "json_value"]
 
 MAX_TEXT = (
@@ -15,7 +17,10 @@ MAX_TEXT = (
 
 def bounded(text: Any, limit: int = MAX_TEXT) -> str:
     """Return str(text); if it is longer than `limit`, its first characters and the number of characters cut."""
-    whole = str(text)
+    try:
+        whole = str(text)
+    except Exception:  # nested too deeply, or its __str__ raises
+        whole = short_text(text)
     if len(whole) <= limit:
         return whole
     return f"{whole[:limit]}… ({len(whole) - limit:,} more characters)"
@@ -40,5 +45,5 @@ def json_value(value: Any) -> str:
     """Return a value as readable JSON text of bounded length; its str() if it has no JSON form."""
     try:
         return bounded(json.dumps(value, ensure_ascii=False, default=str))
-    except (TypeError, ValueError, RecursionError):
+    except Exception:
         return bounded(value)

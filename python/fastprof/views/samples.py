@@ -12,6 +12,7 @@ import numpy as np
 from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
+from fastprof.base.visible_text import visible_text
 from fastprof.model.sampled_stacks import NO_FRAME, WAITS, SampledStacks
 from fastprof.model.task_steps import TaskSteps
 
@@ -226,7 +227,7 @@ class Samples:
         for each in shown:
             interval = f"{100 * each.own_low:.1f} to {100 * each.own_high:.1f}"
             own, total = 100 * each.own_share, 100 * each.total_share
-            place = _place(each)
+            place = visible_text(_place(each))
             row = f"{own:7.1f}  {interval:>13}  {total:7.1f}  {each.own:8d}  {place}"
             lines.append(cut_to_width(row, max_width).rstrip() if max_width else row)
         if len(shown) < len(shares):

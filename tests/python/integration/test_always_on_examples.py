@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from processes import python
-from recorder_programs import command
+from recorder_programs import command, records
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")
 
@@ -31,8 +32,9 @@ def test_a_training_that_is_killed(folder: Path, tmp_path: Path) -> None:
     done = python(EXAMPLES / "always_on_training.py", "killed", FASTPROF_FLIGHT_RECORDER="")
     assert done.returncode == -9
     command("dump", done.stdout.strip(), "-o", tmp_path / "killed.flight")
-    for how in ("report", "explain"):
-        text = command(how, tmp_path / "killed.flight")
+    (left,) = records(folder)
+    for how, file in itertools.product(("report", "explain"), (tmp_path / "killed.flight", left)):
+        text = command(how, file)
         assert re.search(r"open at the end, .*: ProfilerStep#60 > save a checkpoint\n", text)
 
 

@@ -309,8 +309,8 @@ if __name__ == "__main__":
     assert records(folder) == [] and list(folder.glob("*.sock")) == []
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_that_raise_or_are_killed(folder: Path, tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("words", ["fork", "spawn", "forkserver", "forkserver fastprof"])
+def test_workers_that_raise_or_are_killed(folder: Path, tmp_path: Path, words: str) -> None:
     """multiprocessing prints their exception without a hook; what killed ones leave outlives an orderly end."""
     script = tmp_path / "program.py"
     script.write_text("""
@@ -329,6 +329,7 @@ def work(how):
             os.kill(os.getpid(), signal.SIGKILL)
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
+    context.set_forkserver_preload(sys.argv[2:])  # the server has a recorder then, which its forks inherit
     workers = [context.Process(target=work, args=(how,)) for how in ("raise", "exit", "kill", "")]
     for each in workers:
         each.start()
@@ -336,13 +337,33 @@ if __name__ == "__main__":
         pool.map(work, ["a", "b"])
     print([each.join() or each.exitcode for each in workers])
 """)
-    done = python(script, method, check=True)
+    done = python(script, *words.split(), check=True)
     assert done.stdout == "[1, 3, -9, 0]\n"
     for error in ("in a worker", "before an exit"):
         assert f"fastprof: exception: KeyError: '{error}' in " in done.stderr
     assert len(list(tmp_path.glob("*.flight"))) == 2
+    while len(records(folder)) > 1:  # the server ends after the program
+        time.sleep(0.05)
     (left,) = records(folder)
     assert "kill" in fastprof.recover(left).names
+
+
+def test_a_program_that_patches_how_workers_are_polled(folder: Path) -> None:
+    code = """
+import multiprocessing, os, signal
+from fastprof import flight_recorder
+from multiprocessing.popen_fork import Popen
+ours = Popen.poll
+flight_recorder.stop()
+assert Popen.poll is not ours
+Popen.poll = ours
+flight_recorder.start()
+worker = multiprocessing.get_context("fork").Process(target=lambda: os.kill(os.getpid(), signal.SIGKILL))
+worker.start(), worker.join(), flight_recorder.stop()
+print(worker.exitcode, Popen.poll is ours)
+"""
+    assert python("-c", code, check=True).stdout == "-9 True\n"
+    assert len(records(folder)) == 1
 
 
 def test_an_exception_in_a_task_makes_a_dump(folder: Path, tmp_path: Path) -> None:

@@ -279,6 +279,8 @@ def test_values_of_every_type_are_encoded_and_decoded() -> None:
     for wrong in (object(), {1, 2}, np.zeros(2)):
         with pytest.raises(errors.ValueError, match="cannot save a value of type"):
             encode_value(wrong)
+    with pytest.raises(errors.ValueError, match="4,000 digits"):
+        encode_value(10**5000)
     deep: list[object] = []
     for _ in range(200):
         deep = [deep]

@@ -33,6 +33,7 @@ def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
         p.add_metadata_json("bad", "NaN")
     with pytest.raises(errors.ValueError, match="recursion"):
         p.add_metadata_json("bad", 5000 * "[" + 5000 * "]")
+    p.add_metadata("huge", 10**5000)  # type: ignore[arg-type]
     for add in (p.add_metadata, p.add_metadata_json, p.preset_metadata_json):
         with pytest.raises(
             errors.ValueError, match="'traceEvents' is reserved by the trace format"
