@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fastprof.ranks.line_bounds import feasible_lines, range_at
 from fastprof.ranks.matching import Matched
 
-__all__ = ["RankClock", "align_clocks", "violations"]
+__all__ = ["RankClock", "align_clocks", "backward_pairs", "violations"]
 
 Array: TypeAlias = NDArray[Any]
 _SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
@@ -140,6 +140,23 @@ def violations(matched: Matched, clocks: Mapping[int, RankClock]) -> int:
     np.maximum.at(latest, matched.call[usable], enter[usable])
     np.minimum.at(earliest, matched.call[usable], leave[usable])
     return int((latest > earliest).sum())
+
+
+def backward_pairs(matched: Matched, clocks: Mapping[int, RankClock]) -> Array:
+    """Return the calls whose receive ended before its send began, whatever the clocks' error: they are no pairs."""
+    usable = matched.paired & np.isin(matched.rank, list(clocks))
+    receives = np.array([*(kind == "recv" for kind in matched.kinds), False], np.bool_)[
+        matched.kind
+    ]
+    calls = int(matched.call[-1]) + 1 if len(matched) else 0
+    begin = np.full(calls, np.iinfo(np.int64).min)  # earliest of the send
+    end = np.full(calls, np.iinfo(np.int64).max)  # latest of the receive
+    for rank, clock in clocks.items():
+        own = usable & (matched.rank == rank)
+        sent, came = own & ~receives, own & receives
+        begin[matched.call[sent]] = matched.start[sent] - clock.bounds_ns(matched.start[sent])[1]
+        end[matched.call[came]] = matched.end[came] - clock.bounds_ns(matched.end[came])[0]
+    return np.flatnonzero(end < begin)
 
 
 def _synchronising(matched: Matched) -> Array:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventKind, EventTable
+from fastprof.ranks.device_links import launch_starts
 from fastprof.ranks.host_groups import RecordedCall, host_groups
 from fastprof.ranks.peer_calls import PAIRED, host_peers, pair_places, paired_group
 from fastprof.ranks.step_rows import step_rows
@@ -194,18 +195,23 @@ def _of_host(
                 for kind, peer in zip(own, peers, strict=True)
                 if peer is not None
             ]
-            names[pairs], sequence[pairs] = found, _pair_numbers(table, rows[pairs], found)
+            issued = table.start_ns[rows[pairs]]
+            names[pairs], sequence[pairs] = found, _pair_numbers(table, issued, found)
     return CollectiveCalls(
         rows, kinds, names.tolist(), sequence, np.full(len(rows), -1, np.int64), missing
     )
 
 
-def _pair_numbers(table: EventTable, rows: Array, groups: Sequence[str]) -> Array:
+def _pair_numbers(table: EventTable, issued: Array, groups: Sequence[str]) -> Array:
+    """Return the sequence numbers of sends and receives. issued: ns. groups: of paired_group()."""
     steps, _ = step_rows(table)
     begin, number = (np.array([each[i] for each in steps], np.int64) for i in (1, 0))
-    at = np.searchsorted(begin, table.start_ns[rows], side="right") - 1
-    step = np.where(at >= 0, number[at.clip(min=0)], -1) if len(steps) else np.full(len(rows), -1)
-    found: Array = (step << _STEP_SHIFT) + pair_places(groups, step) + _PLACE
+    at = np.searchsorted(begin, issued, side="right") - 1
+    step = np.where(at >= 0, number[at.clip(min=0)], -1) if len(steps) else np.full(len(issued), -1)
+    order = np.argsort(issued, kind="stable")
+    places = np.zeros(len(issued), np.int64)
+    places[order] = pair_places([groups[at] for at in order.tolist()], step[order])
+    found: Array = (step << _STEP_SHIFT) + places + _PLACE
     return np.where(
         (step >= 0) & np.array([each != "" for each in groups], np.bool_), found, UNMATCHED
     )
@@ -247,15 +253,31 @@ def _of_device(
     pairs = [at for at, each in enumerate(peers) if each]
     for at in pairs:
         groups[at] = peers[at]
-    sequence[pairs] = _pair_numbers(table, rows[pairs], [peers[at] for at in pairs])
-    unmatched = int((sequence == UNMATCHED).sum())
+    issued = _issued(table, rows[pairs]) if pairs else np.zeros(0, np.int64)
+    sequence[pairs] = _pair_numbers(table, issued, [peers[at] for at in pairs])
+    unpaired = int((sequence[pairs] == UNMATCHED).sum())
+    unmatched = int((sequence == UNMATCHED).sum()) - unpaired
     missing = {}
+    if unpaired:
+        missing["peers"] = (
+            f"{unpaired} of {counted(len(pairs), 'send or receive', 'sends and receives')} were launched before the "
+            "first recorded step, so they are not paired over ranks. Record one step more."
+        )
     if unmatched:
         missing["collective_groups"] = (
             f"{unmatched} of {counted(len(rows), 'collective')} have no group or sequence number, so they are not "
             "matched over ranks. Record with PyTorch 2.5 or newer, which writes Seq."
         )
     return CollectiveCalls(rows, kinds, groups, sequence, size_bytes, missing)
+
+
+def _issued(table: EventTable, rows: Array) -> Array:
+    """Return when each was launched; if that is unknown, when it began, or -1 if it began before all others."""
+    launched = launch_starts(table, rows)
+    start, known = table.start_ns[rows], launched >= 0
+    if known.any():  # what began before them was launched before the recording began
+        known |= start < start[known].min()
+    return np.where(known, launched, start)
 
 
 def _ranks_of(

@@ -17,7 +17,15 @@ from fastprof.analysis.device_work import payload_integers
 from fastprof.base.distinct import distinct
 from fastprof.model.table import EventTable
 
-__all__ = ["DEVICE_WORK", "NO_WAIT", "STREAM_WAIT", "SYNC", "DeviceLinks", "device_links"]
+__all__ = [
+    "DEVICE_WORK",
+    "NO_WAIT",
+    "STREAM_WAIT",
+    "SYNC",
+    "DeviceLinks",
+    "device_links",
+    "launch_starts",
+]
 
 Array: TypeAlias = NDArray[Any]
 DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -71,6 +79,20 @@ def device_links(table: EventTable) -> DeviceLinks:
     if waits.any():
         _resolve(table, np.flatnonzero(works), np.flatnonzero(waits), known, waits_for)
     return DeviceLinks(correlation, waits_for)
+
+
+def launch_starts(table: EventTable, rows: Array) -> Array:
+    """Return when the call began that launched the work in each row, int64 ns; -1: unknown."""
+    correlation = device_links(table).correlation
+    categories = table.sites.field("category")
+    work = np.array([each.endswith((*DEVICE_WORK, SYNC)) for each in categories], np.bool_)
+    calls = np.flatnonzero(correlation > 0)
+    calls = calls[~work[table.column("site")[calls]]]
+    calls = calls[np.lexsort((table.start_ns[calls], correlation[calls]))]
+    at = np.searchsorted(correlation[calls], correlation[rows]).clip(max=len(calls) - 1)
+    if not len(calls):
+        return np.full(len(rows), -1, np.int64)
+    return np.where(correlation[calls[at]] == correlation[rows], table.start_ns[calls[at]], -1)
 
 
 def _resolve(table: EventTable, works: Array, waits: Array, known: Array, waits_for: Array) -> None:

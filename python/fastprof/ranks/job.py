@@ -18,7 +18,7 @@ from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
 from fastprof.exporters.progress import terminal_progress
 from fastprof.exporters.tabular import optional_package
-from fastprof.ranks.clocks import RankClock, align_clocks, violations
+from fastprof.ranks.clocks import RankClock, align_clocks, backward_pairs, violations
 from fastprof.ranks.collective_calls import UNMATCHED
 from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.engines import check_engine, map_over
@@ -185,6 +185,10 @@ class Job:
     @cached_property
     def collectives(self) -> Matched:
         """The collectives of all ranks, matched by (group, sequence)."""
+        return self._matched.without(backward_pairs(self._matched, self.clocks))
+
+    @cached_property
+    def _matched(self) -> Matched:
         return match_collectives([(s.rank, each.collectives) for s, each in self._summaries])
 
     @cached_property
@@ -308,7 +312,7 @@ class Job:
     def clocks(self) -> dict[int, RankClock]:
         """The clocks of ranks against the first rank's, by rank; a rank that cannot be compared is absent."""
         manifests = {shard.rank: shard.manifest for shard, _ in reversed(self._summaries)}
-        return align_clocks(self.collectives, manifests)
+        return align_clocks(self._matched, manifests)
 
     @cached_property
     def violations(self) -> int:
@@ -431,6 +435,11 @@ class Job:
                 "",
             )
             found.append(f"{counted(self.collectives.unmatched, 'collective')} not matched: {why}")
+        if unpaired := self.collectives.unpaired:
+            found.append(
+                f"{unpaired} sends and receives not paired: the receive ended before the send began. Record all ranks "
+                "from the same step, and the runtime's calls on their hosts."
+            )
         return found
 
 

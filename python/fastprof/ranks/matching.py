@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +30,8 @@ class Matched:
     clock), size_bytes: of the row. kind, group: codes into kinds and groups. sequence: number in the group. wait_ns:
     duration minus the least over the ranks of the call: the time for which a rank waited for the last to come,
     without any clock in common; 0 for calls with one row. step: index of the step that it began in, -1: none.
-    unmatched: number of collectives without group or sequence.
+    unmatched: number of collectives without group or sequence. unpaired: number of sends and receives that without()
+    has taken out.
     """
 
     call: Array
@@ -45,6 +46,7 @@ class Matched:
     kinds: list[str]
     groups: list[str]
     unmatched: int
+    unpaired: int = 0
 
     @property
     def paired(self) -> Array:
@@ -59,6 +61,17 @@ class Matched:
     def first(self) -> Array:
         """Index of the first row of each call."""
         return np.flatnonzero(np.diff(self.call, prepend=-1))
+
+    def without(self, calls: Array) -> Matched:
+        """Return the others than some calls of sends and receives."""
+        if not len(calls):
+            return self
+        kept = ~np.isin(self.call, calls)
+        rows: dict[str, Any] = {
+            name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        rows["call"] = np.cumsum(np.diff(rows["call"], prepend=-1) != 0) - 1
+        return replace(self, **rows, unpaired=self.unpaired + int((~kept).sum()))
 
     def problems(self, ranks: list[int], members: Mapping[str, list[int]]) -> list[str]:
         """Return sentences on calls that not all ranks of the group took part in, or not with the same collective.

@@ -46,8 +46,13 @@ def pipeline(folder: Path, ranks: tuple[int, int], group: str) -> fastprof.ranks
             rows.append((SYNC, base, base + 1000 * max(ends)))
             calls.append(None)
         tables.append(table_of(rows, calls))
+    return on_one_clock(folder, tables)
+
+
+def on_one_clock(folder: Path, tables: list[fastprof.EventTable]) -> fastprof.ranks.Job:
+    """Return the job of tables whose clocks are one, as on one host."""
     job_of(folder, tables)
-    for path in folder.glob("*.json"):  # one clock, as on one host
+    for path in folder.glob("*.json"):
         clock = {key: {"realtime_ns": 1, "monotonic_ns": 1} for key in ("start", "end")}
         path.write_text(json.dumps({**json.loads(path.read_text()), "clock": clock}))
     return fastprof.ranks.open(folder)
@@ -94,3 +99,33 @@ def test_the_critical_path_goes_with_what_was_sent(tmp_path: Path) -> None:
     assert found == [
         (0, "gemm", 30_000), (1, "recv", 6_000), (1, "gemm", 30_000), (0, "recv", 5_000), (0, "gemm", 19_000)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("launches", [True, False])
+def test_pairs_of_a_device_behind_its_host(tmp_path: Path, launches: bool) -> None:
+    """The receive that the host issues in a step runs on its device in the next one."""
+    tables = []
+    for rank, begin in enumerate((90, 110)):
+        rows: list[Row] = []
+        calls: list[Any] = []
+        for step in (1, 2, 3):
+            base = 100_000 * step
+            rows.append((profiler_step(step), base, base + 100_000))
+            rows.append((("cudaLaunchKernel", "cuda_runtime"), base + 5000, base + 6000))
+            rows.append((KERNEL, base + 1000 * begin, base + 115_000))
+            name, peer = (("send", "Dst Rank"), ("recv", "Src Rank"))[rank]
+            arguments = {"Collective name": name, "Process Group Name": "pp", peer: 1 - rank}
+            number = {"correlation": step} if launches else {}
+            calls += [None, number, {**arguments, **number}]
+        tables.append(table_of(rows, calls))
+    job = on_one_clock(tmp_path, tables)
+    matched = job.collectives
+    found: dict[int, list[int]] = {}
+    for call, start in zip(matched.call.tolist(), matched.start.tolist(), strict=True):
+        found.setdefault(call, []).append(start // 1000)
+    if launches:
+        assert list(found.values()) == [[190, 210], [290, 310], [390, 410]]
+        assert job.waiting_ns[0].tolist() == [20_000] * 3 and job.problems == []
+    else:  # by times of devices the receive at 210 is the second step's, whose send begins at 290
+        assert list(found.values()) == [[190], [410]]
+        assert any(each.startswith("4 sends and receives not paired") for each in job.problems)
