@@ -270,13 +270,22 @@ class Job:
 
     @cached_property
     def name_ns(self) -> dict[str, Array]:
-        """Time of events by name, but those of communication: mean of a step by rank, float64 ns; nested ones count."""
+        """Time of events by name, but those of communication: mean of a step by rank, float64 ns; nested ones count.
+
+        If a rank was killed, of the steps that all ranks have, as in means_ns().
+        """
         found: dict[str, Array] = {}
+        steps = np.zeros(len(self.ranks))
+        chosen = self.complete_steps if self.killed and len(self._complete) else self.steps
         for shard, each in self._summaries:
-            at, steps = self.ranks.index(shard.rank), max(len(each.step), 1)
+            at, own = self.ranks.index(shard.rank), np.isin(each.step, chosen)
+            steps[at] += own.sum()
+            if not own.all():  # the summary is of all of its steps
+                within = [step for step, keep in zip(shard.steps, own, strict=True) if keep]
+                each = summarise(read_events(shard.path), within)
             for name, ns in each.busy.items():
-                found.setdefault(name, np.zeros(len(self.ranks)))[at] += ns / steps
-        return found
+                found.setdefault(name, np.zeros(len(self.ranks)))[at] += ns
+        return {name: ns / np.maximum(steps, 1) for name, ns in found.items()}
 
     @cached_property
     def exposed(self) -> ExposedStages:

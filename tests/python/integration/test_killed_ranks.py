@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from processes import python
-from rank_tables import job_of, profiler_step, table_of
+from rank_tables import OP, Row, job_of, profiler_step, table_of
 from recorder_programs import command
 
 import fastprof
@@ -160,6 +160,29 @@ def test_a_collective_of_gloo_is_named_by_step_and_place(tmp_path: Path) -> None
     ]  # fmt: skip
     job = job_of(tmp_path, tables)
     assert job.problems == ["all_reduce 1 of step 7 of the group: without rank 1"]
+
+
+def test_what_survivors_do_after_a_kill_is_no_reason_to_be_slow(tmp_path: Path) -> None:
+    """Rank 0's op takes 100 longer in the steps that all ranks have; later it saves a checkpoint."""
+    tables = []
+    for rank in range(3):
+        rows: list[Row] = []
+        for step in range(1, 3 if rank == 1 else 5):
+            rows += [(profiler_step(step), 1000 * step, 1000 * step + 900)]
+            rows += [(OP, 1000 * step, 1000 * step + (300 if rank == 0 else 200))]
+            if step > 2 and rank == 0:
+                rows += [(("save", "cpu_op"), 1000 * step + 400, 1000 * step + 800)]
+        tables.append(table_of(rows))
+    job_of(tmp_path, tables)
+    path = tmp_path / "rank-00001.json"
+    end = {"last_ns": 2900, "step": 2, "collective": "", "alive": False, "collectives": 0}
+    end |= {"collective_ended": False, "collective_start_ns": 0}
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "records": "records-1", "killed": end})
+    )
+    job = fastprof.ranks.open(tmp_path)
+    assert job.complete_steps.tolist() == [1, 2]
+    assert job.why(0) == [("aten::mm", 100)] and job.why(2) == []
 
 
 PROGRAM = """
