@@ -105,11 +105,11 @@ def _resolve(table: EventTable, works: Array, waits: Array, known: Array, waits_
     items = items[known[items] > 0]
     order = np.lexsort((table.start_ns[items], known[items], stream[items], device[items]))
     items = items[order]
-    of_stream: dict[tuple[int, int], Array] = {}
+    of_stream: dict[int, dict[int, Array]] = {}  # number of the stream -> device -> items
     key = device[items] << 33 | (stream[items] & ((1 << 33) - 1))
     for span in np.split(items, np.flatnonzero(np.diff(key)) + 1):
         if len(span):
-            of_stream[int(device[span[0]]), int(stream[span[0]])] = span
+            of_stream.setdefault(int(stream[span[0]]), {})[int(device[span[0]])] = span
     recorded, source = (
         _integers(table, waits, f"wait_on_{what}") for what in ("cuda_event_record_corr_id", "stream")
     )  # fmt: skip
@@ -117,16 +117,31 @@ def _resolve(table: EventTable, works: Array, waits: Array, known: Array, waits_
         name, own = names[at], int(device[row])
         before = int(recorded[at]) if "Event" in name else int(known[row])
         if name.startswith("Context"):
-            spans = [span for (index, _), span in of_stream.items() if index == own]
+            spans = [devices[own] for devices in of_stream.values() if own in devices]
         else:
             queue = int(source[at]) if "Event" in name else int(stream[row])
-            spans = [of_stream[own, queue]] if (own, queue) in of_stream else []
+            spans = _fitting(
+                {at: s for at, s in of_stream.get(queue, {}).items() if known[s[0]] < before},
+                own,
+                other=name == STREAM_WAIT and queue == stream[row],
+            )
         last = [
             int(span[place - 1])
             for span in spans
             if (place := int(np.searchsorted(known[span], before, "left"))) > 0
         ]
         waits_for[row] = max(last, key=lambda each: int(table.end_ns[each]), default=-1)
+
+
+def _fitting(of_device: dict[int, Array], own: int, other: bool) -> list[Array]:
+    """Return the items of the stream that was waited for, of which the device is not recorded; [] if several fit.
+
+    other: a stream of this number waits, so that it waits for another device: waiting for itself has no effect.
+    """
+    others = [span for device, span in of_device.items() if device != own]
+    if own in of_device and not (other and others):
+        return [of_device[own]]
+    return others if len(others) == 1 else []
 
 
 def _integers(table: EventTable, rows: Array, name: str) -> Array:

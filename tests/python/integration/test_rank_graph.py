@@ -18,7 +18,7 @@ from trace_tables import table_of_rows
 import fastprof
 
 pytestmark = pytest.mark.integrations
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
 SYNC = "cudaDeviceSynchronize"
 
@@ -284,6 +284,34 @@ def test_waits_in_a_trace_of_torch(tmp_path: Path, recorded: bool) -> None:
     assert graph.length_ns - graph.length_if_ns({"one": 2}) == (100_000 if recorded else 0)
     printed = python("-m", "fastprof", "ranks", ".", cwd=tmp_path, check=True).stdout
     assert ("inferred from times on rank 0" in printed) is not recorded
+
+
+@pytest.mark.parametrize(("devices", "found"), [((1,), "on 1"), ((1, 2), None), ((), "on 0")])
+def test_a_stream_that_waits_for_its_own_number(
+    tmp_path: Path, devices: tuple[int, ...], found: str | None
+) -> None:
+    """It waits for another device, whose number is not recorded: unknown if streams of several devices fit."""
+    rows: list[Any] = []  # name, category, begin, end, device, arguments
+    for number in (0, *devices):
+        start = 10 + number
+        rows.append(("cudaLaunchKernel", "cuda_runtime", start, start + 1, 0, {}))
+        rows.append((f"on {number}", "kernel", start + 10, start + 50, number, {}))
+        rows[-2][-1]["correlation"] = rows[-1][-1]["correlation"] = 1 + number
+    event = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 8, "correlation": 9}
+    rows.append(("Stream Wait Event", "cuda_sync", 20, 21, 0, event))
+    table = table_of_rows(
+        [row[:4] for row in rows],
+        coded={
+            "metadata_json": fastprof.table.CodedColumn.encode([json.dumps(r[5]) for r in rows])
+        },
+        device_type=[int(row[1] != "cuda_runtime") for row in rows],
+        device_index=[row[4] for row in rows],
+        device_resource_id=[7 * (row[1] != "cuda_runtime") for row in rows],
+    )
+    fastprof.ranks.write(table, tmp_path, rank=0, world_size=1)
+    shard = parquet.read_table(tmp_path / "rank-00000.parquet").to_pylist()
+    waited = next(row["waits_for"] for row in shard if row["category"] == "cuda_sync")
+    assert (shard[waited]["name"] if waited >= 0 else None) == found
 
 
 def test_the_command_prints_path_and_what_if(tmp_path: Path) -> None:
