@@ -48,6 +48,8 @@ CHOSEN = (
     f"{_UNIT}/test_followed_work.py",
     f"{_UNIT}/test_interrupts.py",
     f"{_UNIT}/test_profile.py",
+    f"{_INTEGRATION}/test_sampling.py",
+    f"{_INTEGRATION}/test_task_sampling.py",
 )
 ALL = (
     _UNIT,

@@ -45,11 +45,13 @@ void set_frame(Layout* layout) noexcept {
   layout->frame_entry = offsetof(_PyInterpreterFrame, is_entry);
 #endif
   layout->frame_bytes = offsetof(_PyInterpreterFrame, localsplus);
+  static_assert(offsetof(_PyInterpreterFrame, localsplus) <= kMaxFrameBytes);
 #else
   layout->frame_code = offsetof(PyFrameObject, f_code);
   layout->frame_previous = offsetof(PyFrameObject, f_back);
   layout->frame_instruction = offsetof(PyFrameObject, f_lasti);
-  layout->frame_bytes = offsetof(PyFrameObject, f_localsplus);
+  layout->frame_bytes = offsetof(PyFrameObject, f_lasti) + sizeof(int);
+  static_assert(offsetof(PyFrameObject, f_lasti) + sizeof(int) <= kMaxFrameBytes);
 #endif
 }
 
