@@ -49,7 +49,7 @@ CHOSEN = (
     f"{_UNIT}/test_interrupts.py",
     f"{_UNIT}/test_profile.py",
     f"{_INTEGRATION}/test_sampling.py",
-    f"{_INTEGRATION}/test_task_sampling.py",
+    f"{_INTEGRATION}/test_sampled_native_frames.py",
 )
 ALL = (
     _UNIT,
