@@ -202,7 +202,8 @@ def test_who_holds_the_gil_who_waits_and_in_which_call(tmp_path):
     assert "hold" in samples.gil_table() and samples.shares(mode="gil_wait")
     for name in ("lock", "poll", "sleep", "waits for a process"):
         waits = {s.name: s.own_share for s in samples.shares("wait", thread=name)}
-        assert waits[name] > 0.3, (name, waits)
+        sleeps_in_select = name == "sleep" and sys.version_info < (3, 11)
+        assert waits["poll" if sleeps_in_select else name] > 0.3, (name, waits)
     with pytest.raises(ValueError, match="thread, function or line"):
         samples.gil("module")
 
