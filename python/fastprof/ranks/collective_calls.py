@@ -182,7 +182,13 @@ def _of_host(
     if len(pairs):
         own = [kinds[at] for at in pairs.tolist()]
         peers = host_peers(table, rows[pairs], own)
-        if any(peer is None for peer in peers) or len(groups) > 1:
+        any_rank = sum(table.name(row).endswith("AnySource") for row in rows[pairs].tolist())
+        if any_rank:
+            missing["peers"] = (
+                f"{any_rank} of {counted(len(pairs), 'send or receive', 'sends and receives')} of gloo receive from "
+                "any rank, so they are not paired over ranks. Name the sender: recv(tensor, src)."
+            )
+        elif any(peer is None for peer in peers) or len(groups) > 1:
             missing["peers"] = (
                 f"{counted(len(pairs), 'send or receive', 'sends and receives')} of gloo do not say their group and "
                 "peer, so they are not paired "
@@ -191,7 +197,7 @@ def _of_host(
         else:
             members = groups[0]["ranks"] if groups else None
             found = [
-                paired_group(name, kind, rank, peer, members)
+                paired_group(name, kind, rank, peer[0], members, peer[1])
                 for kind, peer in zip(own, peers, strict=True)
                 if peer is not None
             ]

@@ -185,7 +185,10 @@ class Job:
     @cached_property
     def collectives(self) -> Matched:
         """The collectives of all ranks, matched by (group, sequence)."""
-        return self._matched.without(backward_pairs(self._matched, self.clocks))
+        # Of gloo, a send begins in the record after it was issued, and its receive may have ended by then.
+        device = {shard.rank for shard, each in self._summaries if each.on_device}
+        clocks = {rank: clock for rank, clock in self.clocks.items() if rank in device}
+        return self._matched.without(backward_pairs(self._matched, clocks))
 
     @cached_property
     def _matched(self) -> Matched:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends and receives by pair of ranks: group "G 0->1" and the place in the order of issue within a step, on both ranks.
+"""Sends and receives by pair of ranks: group "G 0->1", or "G 0->1 tag 2", and the place in the order of issue within a
+step, on both ranks.
 
 NCCL's work says its peer ("Src Rank", "Dst Rank"). gloo's does not, and torch's flight recorder leaves it out: the op
 c10d::send or c10d::recv_ around its issue has it in its inputs, if shapes are recorded.
@@ -21,7 +22,7 @@ __all__ = ["PAIRED", "Pair", "host_peers", "pair_of", "paired_group", "pair_plac
 
 Array: TypeAlias = NDArray[Any]
 PAIRED = ("send", "recv")
-_PAIR = re.compile(r"(?:(.*) )?([0-9]+)->([0-9]+)$", re.S)
+_PAIR = re.compile(r"(?:(.*) )?([0-9]+)->([0-9]+)(?: tag [0-9]+)?$", re.S)
 _ISSUES = {"c10d::send": "send", "c10d::recv_": "recv"}
 
 
@@ -39,14 +40,19 @@ def pair_of(group: str) -> Pair | None:
     return None if match is None else Pair(match[1] or "", int(match[2]), int(match[3]))
 
 
-def paired_group(group: str, kind: str, rank: int, peer: int, members: Sequence[int] | None) -> str:
-    """Return the name of the pair of a send or receive. peer: rank within the group, whose members are `members`."""
+def paired_group(
+    group: str, kind: str, rank: int, peer: int, members: Sequence[int] | None, tag: int = 0
+) -> str:
+    """Return the name of the pair of a send or receive. peer: rank within the group, whose members are `members`.
+
+    tag: of gloo, which pairs each tag by itself.
+    """
     if members is not None:
         if peer >= len(members):
             return ""
         peer = members[peer]
     source, target = (rank, peer) if kind == "send" else (peer, rank)
-    return f"{group} {source}->{target}".strip()
+    return f"{group} {source}->{target}".strip() + (f" tag {tag}" if tag else "")
 
 
 def pair_places(groups: Sequence[str], step: Array) -> list[int]:
@@ -59,8 +65,10 @@ def pair_places(groups: Sequence[str], step: Array) -> list[int]:
     return found
 
 
-def host_peers(table: EventTable, rows: Array, kinds: Sequence[str]) -> list[int | None]:
-    """Return the peer of each send or receive of gloo, a rank of its group; None if it is unknown."""
+def host_peers(
+    table: EventTable, rows: Array, kinds: Sequence[str]
+) -> list[tuple[int, int] | None]:
+    """Return peer, a rank of its group, and tag of each send or receive of gloo; None if they are unknown."""
     column = table.coded.get("concrete_inputs")
     names: Mapping[int, str] = {
         code: _ISSUES[name] for code, name in enumerate(table.names) if name in _ISSUES
@@ -70,7 +78,7 @@ def host_peers(table: EventTable, rows: Array, kinds: Sequence[str]) -> list[int
     ops = np.flatnonzero(np.isin(table.name_id, list(names)))
     ops = ops[np.argsort(table.start_ns[ops], kind="stable")]
     kind_of = np.array([names[code] for code in table.name_id[ops].tolist()], object)
-    found: list[int | None] = []
+    found: list[tuple[int, int] | None] = []
     for row, kind in zip(rows.tolist(), kinds, strict=True):
         own = ops[kind_of == kind]
         at = int(np.searchsorted(table.start_ns[own], table.start_ns[row], "right")) - 1
@@ -81,10 +89,10 @@ def host_peers(table: EventTable, rows: Array, kinds: Sequence[str]) -> list[int
     return found
 
 
-def _peer(inputs: Any) -> int | None:
-    """Return the last input but one, which is the peer: the tag follows."""
+def _peer(inputs: Any) -> tuple[int, int] | None:
+    """Return the last two inputs: peer and tag."""
     try:
         value = json.loads(inputs) if isinstance(inputs, str) else inputs
-        return int(value[-2])
+        return int(value[-2]), int(value[-1])
     except (TypeError, ValueError, IndexError, KeyError):
         return None

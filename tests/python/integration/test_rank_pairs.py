@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from rank_tables import GEMM, Row, job_of, profiler_step, table_of
+from trace_tables import table_of_rows
 
 import fastprof
 from fastprof.table import EventKind
@@ -129,3 +130,29 @@ def test_pairs_of_a_device_behind_its_host(tmp_path: Path, launches: bool) -> No
     else:  # by times of devices the receive at 210 is the second step's, whose send begins at 290
         assert list(found.values()) == [[190], [410]]
         assert any(each.startswith("4 sends and receives not paired") for each in job.problems)
+
+
+@pytest.mark.parametrize("any_rank", [False, True])
+def test_gloo_pairs_each_tag_by_itself(tmp_path: Path, any_rank: bool) -> None:
+    tables = []
+    for rank, tags in enumerate(((1, 2), (2, 1))):
+        rows = [(*profiler_step(0), 0, 1000)]
+        inputs: list[Any] = [None]
+        name = ("send", "recvAnySource" if any_rank else "recv")[rank]
+        for start, tag in zip((100, 200), tags, strict=True):
+            rows.append((f"c10d::{('send', 'recv_')[rank]}", "cpu_op", start, start + 20))
+            rows.append((f"gloo:{name}", "user_annotation", start + 10, 500 + start))
+            inputs += [["", "", 1 - rank, tag], None]
+        coded = {"concrete_inputs": fastprof.table.CodedColumn.encode(inputs)}
+        tables.append(table_of_rows(rows, coded=coded))
+    job = on_one_clock(tmp_path, tables)
+    matched = job.collectives
+    found = list(zip(matched.call.tolist(), matched.start.tolist(), strict=True))
+    if any_rank:
+        assert found == [(0, 110), (1, 210)]
+        assert (
+            "2 of 2 sends and receives of gloo receive from any rank"
+            in job.manifests[1]["missing"]["peers"]
+        )
+    else:
+        assert found == [(0, 110), (0, 210), (1, 210), (1, 110)] and job.problems == []
