@@ -117,11 +117,12 @@ def ranks(options: argparse.Namespace) -> int:
     if kind is not None:
         return _write(job, options, kind)
     if options.html is not None:
+        from fastprof.base.visible_text import visible_text
         from fastprof.ranks.page import export_page
 
         export_page(job, options.html, what_if=what_if)
         for each in job.problems:
-            print(f"problem: {each}")
+            print(f"problem: {visible_text(each)}")
         print(f"wrote {options.html}")
     elif options.as_json:
         print(json.dumps({**job_values(job), **path_values(job, what_if)}, indent=1))

@@ -97,7 +97,7 @@ def _add_host_collectives(one: RankNodes, timeline: list[HostPiece]) -> None:
 def _add_host(one: RankNodes, timeline: list[HostPiece]) -> int:
     """Add the host's chain, cut and without its waits; return its last node."""
     one.waits.sort()
-    edges = {*one.cuts, *(time for begin, end, _ in one.waits for time in (begin, end))}
+    edges = {one.low, *one.cuts, *(time for begin, end, _ in one.waits for time in (begin, end))}
     edges.update(each.start for each in timeline)
     cuts = sorted(time for time in edges if one.low <= time <= one.high)
     waits = _union([(begin, end) for begin, end, _ in one.waits if end > begin])

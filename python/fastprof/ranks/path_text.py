@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.number_list import number_list
-from fastprof.base.visible_text import shortened
+from fastprof.base.visible_text import short_text, shortened, visible_text
 from fastprof.ranks.job import Job
 from fastprof.ranks.step_graph import StepGraph
 
@@ -38,13 +39,30 @@ def parse_what_if(texts: Sequence[str]) -> list[tuple[str, float]]:
     return found
 
 
+def _checked(what_if: Any) -> list[tuple[str, float]]:
+    """Return pairs of a name and a number. Raises errors.ValueError for anything else."""
+    pairs = (
+        list(what_if) if isinstance(what_if, Sequence) and not isinstance(what_if, str) else None
+    )
+    if pairs is None or not all(
+        isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], str)
+        and isinstance(pair[1], Real) for pair in pairs
+    ):  # fmt: skip
+        raise errors.ValueError(
+            f"invalid what_if {short_text(what_if)}. Pass pairs of a name and how many times faster it is, such as "
+            "[('aten::mm', 2)]; () for none."
+        )
+    return [(name, float(factor)) for name, factor in pairs]
+
+
 def path_values(job: Job, what_if: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
     """Return the critical path of the first steps by op and rank, most first, and the length of faster steps.
 
     what_if: names with how many times faster they are: each by itself, then all together. Times are integer ns, means
     of a step. The path is left out of jobs with many events unless what_if is given. Raises errors.ValueError for a
-    name that no event of these steps has.
+    name that no event of these steps has, or for anything but pairs of a name and a number.
     """
+    what_if = _checked(what_if)
     events = sum(int(each.get("events", 0)) for each in job.manifests)
     steps = job.complete_steps[:_STEPS].tolist() if job.clocks else []
     if what_if and not steps:
@@ -119,7 +137,7 @@ def path_lines(values: dict[str, Any]) -> list[str]:
         lines.append(
             f"  {what}: steps of {_ms(each['step_ns'])} take {_ms(each['new_step_ns'])}, {each['percent']:.1f} % less"
         )
-    return lines
+    return [visible_text(line) for line in lines]
 
 
 def _ms(ns: float) -> str:

@@ -15,7 +15,7 @@ from fastprof.base import errors
 from fastprof.ranks.collective_calls import UNMATCHED, is_host_collective
 from fastprof.ranks.places import read_parquet
 
-__all__ = ["Collectives", "RankEvents", "read_events"]
+__all__ = ["Collectives", "RankEvents", "damaged_shard", "read_events"]
 
 Array: TypeAlias = NDArray[Any]
 _READ = ("start_ns", "duration_ns", "name", "category", "collective", "group", "sequence", "size_bytes")  # fmt: skip
@@ -103,10 +103,7 @@ def read_events(path: str) -> RankEvents:
         TypeError,
         AttributeError,
     ) as error:  # pyarrow's derive from these
-        reason = str(error).split("\n", 1)[0]
-        raise errors.FormatError(
-            f"{path}: not a readable shard: {reason}. Leave it out, or write it again."
-        ) from error
+        raise damaged_shard(path, error) from error
     end = start + duration
     order = np.argsort(start[rows], kind="stable")
     rows = rows[order]
@@ -114,6 +111,14 @@ def read_events(path: str) -> RankEvents:
         start[rows], end[rows], kind[rows], group[rows], sequence[order], size_bytes[order], kinds, groups
     )  # fmt: skip
     return RankEvents(start, end, name, category, names, categories, calls)
+
+
+def damaged_shard(path: str, error: Exception) -> errors.FormatError:
+    """Return the error for a shard that cannot be read. error: why."""
+    reason = str(error).split("\n", 1)[0]
+    return errors.FormatError(
+        f"{path}: not a readable shard: {reason}. Leave it out, or write it again."
+    )
 
 
 def _codes(column: Any) -> tuple[Array, list[str]]:

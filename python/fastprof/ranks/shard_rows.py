@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastprof.ranks.collective_calls import is_host_collective
 from fastprof.ranks.device_links import DEVICE_WORK, NO_WAIT, SYNC
 from fastprof.ranks.places import read_parquet
+from fastprof.ranks.rank_events import damaged_shard
 
 __all__ = ["ShardRows", "read_rows"]
 
@@ -69,7 +70,21 @@ class ShardRows:
 
 
 def read_rows(path: str) -> ShardRows:
-    """Read what graphs need of a shard. Raises what pyarrow does for a damaged file."""
+    """Read what graphs need of a shard. Raises errors.FormatError, naming the file, if it is damaged."""
+    try:
+        return _read(path)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+    ) as error:  # pyarrow's derive from these
+        raise damaged_shard(path, error) from error
+
+
+def _read(path: str) -> ShardRows:
     table = read_parquet(path, list(_READ)).unify_dictionaries().combine_chunks()
     columns: dict[str, Array] = {}
     texts: dict[str, list[str]] = {}
@@ -85,6 +100,8 @@ def read_rows(path: str) -> ShardRows:
             texts[name] = chunk.dictionary.to_pylist()
         else:
             columns[name] = chunk.fill_null(absent).to_numpy(zero_copy_only=False)
+        if columns[name].dtype.kind not in "iu":
+            raise TypeError(f"{name} is {table[name].type}")
     return ShardRows(columns, texts)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.base.formatting import counted, format_share, format_time
 from fastprof.base.number_list import number_list
-from fastprof.base.visible_text import shortened
+from fastprof.base.visible_text import shortened, visible_text
 from fastprof.ranks.bandwidth import collective_kinds
 from fastprof.ranks.compare import Change
 from fastprof.ranks.job import Job
@@ -100,7 +100,7 @@ def job_lines(job: Job) -> list[str]:
             f"{each['what']} {each['percent']:.0f} %" for each in values["critical_path"][:6]
         )
         lines += ["", f"critical path of {_PATH_STEPS} steps at most: {shares}"]
-    return lines + _clock_lines(job, values["clocks"])
+    return [visible_text(line) for line in lines + _clock_lines(job, values["clocks"])]
 
 
 def _path_shares(job: Job) -> list[dict[str, Any]]:

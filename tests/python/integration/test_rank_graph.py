@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from processes import python
-from rank_tables import call
+from rank_tables import OP, REDUCE, call, job_of, profiler_step, table_of
 from trace_tables import table_of_rows
 
 import fastprof
@@ -314,6 +314,25 @@ def test_a_stream_that_waits_for_its_own_number(
     assert (shard[waited]["name"] if waited >= 0 else None) == found
 
 
+def test_a_step_without_any_time(tmp_path: Path) -> None:
+    job = job_of(tmp_path, [table_of([(profiler_step(0), 5, 5), (OP, 5, 5)])])
+    assert job.step_graph(0).length_ns == 0 and job.step_graph(0).path() == []
+    printed = python("-m", "fastprof", "ranks", ".", cwd=tmp_path, check=True).stdout
+    assert "1 step" in printed
+
+
+def test_names_of_a_trace_do_not_control_the_terminal(tmp_path: Path) -> None:
+    name = "\x1b[31mred\nline"
+    rows = [(profiler_step(n), 1000 * n, 1000 * n + 900) for n in (0, 1)]
+    rows += [((name, "cpu_op"), 1000 * n, 1000 * n + 200) for n in (0, 1)]
+    rows += [(REDUCE, 1000 * n + 300, 1000 * n + 800) for n in (0, 1)]
+    calls = [None] * 4 + [call(name, n) for n in (0, 1)]
+    job_of(tmp_path, [table_of(rows, calls)])
+    options = ("-m", "fastprof", "ranks", ".", "--what-if", f"{name}=2")
+    printed = python(*options, cwd=tmp_path, check=True).stdout
+    assert "\x1b" not in printed and "\u241b[31mred\u240aline 2 times faster" in printed
+
+
 def test_the_command_prints_path_and_what_if(tmp_path: Path) -> None:
     simulated = Simulation(3, 2, 40)
     simulated.write(tmp_path / "r")
@@ -332,3 +351,13 @@ def test_the_command_prints_path_and_what_if(tmp_path: Path) -> None:
     for wrong in ("aten::mm", "=2", "aten::mm=0", "absent=2"):
         done = python("-m", "fastprof", "ranks", "r", "--what-if", wrong, cwd=tmp_path)
         assert done.returncode != 0 and "Traceback" not in done.stderr
+    job: Any = fastprof.ranks.open(tmp_path / "r")
+    for what_if in ({"aten::mm": 2}, [("aten::mm", "2")], ["aten::mm"], "aten::mm=2", None):
+        with pytest.raises(fastprof.errors.ValueError, match="Pass pairs of a name"):
+            fastprof.ranks.export_html(job, tmp_path / "r.html", what_if=what_if)
+    path = tmp_path / "r" / "rank-00000.parquet"
+    shard = parquet.read_table(path)
+    at = shard.column_names.index("waits_for")
+    parquet.write_table(shard.set_column(at, "waits_for", shard["name"]), path)
+    with pytest.raises(fastprof.errors.FormatError, match=r"rank-00000\.parquet: not a readable"):
+        fastprof.ranks.open(tmp_path / "r").step_graph(0)
