@@ -44,7 +44,6 @@ examples:
 """
 
 _START_LIMIT_S = 60.0
-_TEXTUAL = 'a live screen needs the package textual: pip install "fastprof[live]"; --as-json and --once do not'
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -138,7 +137,7 @@ def _show_screen(reader: LiveReader, program: str, interval_s: float) -> None:
             from fastprof.cli.live_screen import LiveScreen
         except ImportError as error:
             raise errors.UnavailableError(
-                f"textual cannot be imported ({error}): {_TEXTUAL}"
+                f"textual cannot be imported ({error}): use --as-json or --once"
             ) from None
         LiveScreen(reader, program, interval_s).run()
     finally:
@@ -152,7 +151,9 @@ def _check_screen() -> None:
             "a live screen needs a terminal: use --as-json, or --once for one view"
         )
     if importlib.util.find_spec("textual") is None:
-        raise errors.UnavailableError(_TEXTUAL)
+        raise errors.UnavailableError(
+            'a live screen needs the package textual: pip install "fastprof[live]"; --as-json and --once do not'
+        )
 
 
 @contextlib.contextmanager
