@@ -142,7 +142,9 @@ def test_flight_recorders_of_a_job_with_a_killed_rank(folder: Path, tmp_path: Pa
     table = fastprof.recover(left)
     names = {table.name(row) for row in range(len(table))}
     assert {"data", "ProfilerStep#8"} <= names and table.unfinished == 2
-    dumps = {rank_of[int(path.name.split("-")[1])]: path for path in tmp_path.glob("*.flight")}
+    dumps = {
+        rank_of[int(path.name.split("-")[1])]: path for path in tmp_path.glob("*-exception.flight")
+    }
     assert sorted(dumps) == [0, 1, 3]
     for path in dumps.values():
         text = command("report", path)
