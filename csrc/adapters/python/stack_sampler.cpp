@@ -235,9 +235,12 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
     known.id = thread.id;
     known.tid = thread.tid;
     known.thread = static_cast<uint32_t>(threads_.size());
-    threads_.push_back(
-        {thread.tid, thread.id,
-         thread.frame_word == 0 || !interpreter_.is_own ? waits_.name_of(thread.tid) : ""});
+    std::string name;  // this interpreter's own threads have the names that Python gave them
+    if (!interpreter_.is_own)
+      name = waits_.name_of(thread.tid);
+    else if (thread.frame_word == 0)
+      name = platform::thread_name_of(thread.tid);
+    threads_.push_back({thread.tid, thread.id, std::move(name)});
     if (file_ != nullptr) file_->add_thread(thread.tid);
   }
   if (!interpreter_.is_own) {

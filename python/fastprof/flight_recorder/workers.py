@@ -34,10 +34,6 @@ _at_end: Callable[[Exception | None], None] | None = None
 _first_pid = os.getpid()
 _has_fork_hook = False
 _registered_in = 0  # pid
-_is_server = any(
-    word.startswith("from multiprocessing.forkserver import") for word in sys.orig_argv
-)
-_parent_at_import = os.getppid()
 _wrapped: list[tuple[Any, Callable[..., Any], Callable[..., Any]]] = []  # (class, ours, before it)
 _killed: set[int] = set()
 

@@ -146,7 +146,7 @@ def _fitting(of_device: dict[int, Array], own: int, other: bool) -> list[Array]:
 
 def _integers(table: EventTable, rows: Array, name: str) -> Array:
     """Return an integer argument of each row, -1 for none."""
-    found = np.full(len(rows), -1, np.int64)
+    found: Array = np.full(len(rows), -1, np.int64)
     column = table.coded.get("metadata_json")
     if column is not None:
         codes = np.asarray(column.codes[rows], np.int64)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,7 +17,7 @@ from fastprof.base import errors
 from fastprof.ranks.collective_calls import UNMATCHED, is_host_collective
 from fastprof.ranks.places import read_parquet
 
-__all__ = ["Collectives", "RankEvents", "damaged_shard", "read_events"]
+__all__ = ["Collectives", "RankEvents", "naming_damage", "read_events"]
 
 Array: TypeAlias = NDArray[Any]
 _READ = ("start_ns", "duration_ns", "name", "category", "collective", "group", "sequence", "size_bytes")  # fmt: skip
@@ -85,7 +87,7 @@ class RankEvents:
 
 def read_events(path: str) -> RankEvents:
     """Read a shard. Raises errors.FormatError, naming the file, if it is damaged or lacks a column. Any thread."""
-    try:
+    with naming_damage(path):
         table = read_parquet(path, list(_READ))
         table = table.unify_dictionaries().combine_chunks()
         start, duration = (table[name].to_numpy() for name in ("start_ns", "duration_ns"))
@@ -96,14 +98,6 @@ def read_events(path: str) -> RankEvents:
         sequence, size_bytes = (
             of_calls[n].fill_null(UNMATCHED).to_numpy() for n in ("sequence", "size_bytes")
         )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ) as error:  # pyarrow's derive from these
-        raise damaged_shard(path, error) from error
     end = start + duration
     order = np.argsort(start[rows], kind="stable")
     rows = rows[order]
@@ -113,12 +107,23 @@ def read_events(path: str) -> RankEvents:
     return RankEvents(start, end, name, category, names, categories, calls)
 
 
-def damaged_shard(path: str, error: Exception) -> errors.FormatError:
-    """Return the error for a shard that cannot be read. error: why."""
-    reason = str(error).split("\n", 1)[0]
-    return errors.FormatError(
-        f"{path}: not a readable shard: {reason}. Leave it out, or write it again."
-    )
+@contextlib.contextmanager
+def naming_damage(path: str) -> Iterator[None]:
+    """Raise errors.FormatError, naming the file, for what reading a damaged shard within the block raises."""
+    try:
+        yield
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+    ) as error:  # pyarrow's derive from these
+        reason = str(error).split("\n", 1)[0]
+        raise errors.FormatError(
+            f"{path}: not a readable shard: {reason}. Leave it out, or write it again."
+        ) from error
 
 
 def _codes(column: Any) -> tuple[Array, list[str]]:

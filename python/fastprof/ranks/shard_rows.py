@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastprof.ranks.collective_calls import is_host_collective
 from fastprof.ranks.device_links import DEVICE_WORK, NO_WAIT, SYNC
 from fastprof.ranks.places import read_parquet
-from fastprof.ranks.rank_events import damaged_shard
+from fastprof.ranks.rank_events import naming_damage
 
 __all__ = ["ShardRows", "read_rows"]
 
@@ -71,17 +71,8 @@ class ShardRows:
 
 def read_rows(path: str) -> ShardRows:
     """Read what graphs need of a shard. Raises errors.FormatError, naming the file, if it is damaged."""
-    try:
+    with naming_damage(path):
         return _read(path)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        NotImplementedError,
-    ) as error:  # pyarrow's derive from these
-        raise damaged_shard(path, error) from error
 
 
 def _read(path: str) -> ShardRows:
