@@ -35,7 +35,7 @@ _OTHERS = tuple(
             "a picture (SVG), not a trace: open it in a browser",
         ),
         (rb"PK\x03\x04", "a zip archive: unpack it, and load the traces in it"),
-        (rb"PERFILE2", "perf's data: load what `perf script | stackcollapse-perf.pl` prints"),
+        (rb"PERFILE2", "perf's data: load what `perf script` prints"),
         (
             rb"[\xfb{][\xa9\xe9()]",
             "statistics of cProfile, which have no times: print them with `python -m pstats`",
@@ -85,8 +85,9 @@ def load(
     """Read a trace file of any known format, which is detected from the content; each may be gzipped.
 
     Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
-    Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, collapsed text,
-    austin's MOJO, Python's profiling.sampling, traces of the JS Self-Profiling API, Hatchet's JSON (Triton's Proton).
+    Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, text of
+    `perf script`, collapsed text, austin's MOJO, Python's profiling.sampling, traces of the JS Self-Profiling API,
+    Hatchet's JSON (Triton's Proton).
     Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.
@@ -212,5 +213,5 @@ def trace_format(source: Source) -> str:
     raise errors.FormatError(
         f"{source.path}: offset 0: unrecognised file format. Known formats are Chrome/Kineto JSON, "
         "Perfetto, SQLite of nvprof and Nsight Systems, .cpuprofile, speedscope, Firefox's profiler, pprof, "
-        "collapsed stacks, and fastprof's own."
+        "`perf script`, collapsed stacks, and fastprof's own."
     )

@@ -216,15 +216,19 @@ def test_node(tmp_path: Path) -> None:
 
 
 def test_perf(tmp_path: Path) -> None:
-    """perf's samples as `perf script report stackcollapse` prints them: as many as perf counts."""
+    """perf's samples as `perf script` prints them, and `perf script report stackcollapse`: as many as perf counts."""
     source, program, data = tmp_path / "turns.c", tmp_path / "turns", tmp_path / "perf.data"
     source.write_text(SOURCE)
     run("gcc", "-O1", "-fno-omit-frame-pointer", source, "-o", program)
     done = run("perf", "record", "-F", 499, "-g", "-e", "cpu-clock", "-o", data, program)
+    own = re.search(r"\((\d+) samples\)", done.stderr)
+    text = tmp_path / "perf.txt"
+    text.write_text(run("perf", "script", "--header", "-i", data).stdout)
+    check(text)
+    assert own and fastprof.load(text).metadata["stack_samples"] == int(own[1])
     path = tmp_path / "collapsed.txt"
     path.write_text(run("perf", "script", "report", "stackcollapse", "-i", data).stdout)
     if not path.stat().st_size:
         pytest.skip("perf has no stackcollapse script")
     check(path)
-    own = re.search(r"\((\d+) samples\)", done.stderr)
-    assert own and times(path)["turns"] == int(own[1])
+    assert times(path)["turns"] == int(own[1])

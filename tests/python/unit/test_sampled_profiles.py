@@ -180,6 +180,22 @@ for _number, (_stack, _us) in enumerate(_MOJO_SAMPLES):
     MOJO += b"".join(bytes([5, frame]) for frame in _stack) + bytes([9, _us])
 
 
+# Innermost frame first. Python's frames have no line; an idle thread has no sample.
+_PERF_FRAMES = [
+    "py::main:/a/m.js+0xb (/tmp/perf-71.map)",
+    "f(int)+0x1c (/a/lib m.so (deleted))",
+    "g ([unknown])",
+]
+_PERF_STACKS = [(0, 1), (1, 2), (2, 3), (3, 2), (4, 1), (7, 2)]
+PERF = "".join(
+    f"t   71/72    [001] 9.00000{at}: {2000 if at == 7 else 1000:>10} cpu-clock:u: \n"
+    + "".join(f"\t    7f45ea84664{i} {_PERF_FRAMES[i]}\n" for i in reversed(range(depth)))
+    + "\n"
+    for at, depth in _PERF_STACKS
+)
+_PERF_NAMES = {"main (m.js:1)": "main (m.js)", "f (m.js:11)": "f(int) (lib m.so (deleted))"}
+PERF_ROWS = [(_PERF_NAMES.get(name, name), *rest) for name, *rest in ROWS]
+
 # CPython's InternalDocs/profiling_binary_format.md, by hand: no Python that writes these files is needed.
 _TACHYON_RECORDS = [
     b"\1\5\3\1\0", b"\2\1\3\1\1\1", b"\2\1\3\2\1\2",  # main after 5 us; f and g are called, each after 1
@@ -235,7 +251,7 @@ FILES = {
     "cpuprofile": (CPUPROFILE, ROWS), "sampled": (SAMPLED, ROWS), "evented": (EVENTED, ROWS), "gecko": (GECKO, ROWS),
     "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
     "self-profile": (SELF_PROFILE, ROWS), "hatchet": (HATCHET, SUMS), "collapsed": (COLLAPSED, SUMS),
-    "austin": (AUSTIN, SUMS), "mojo": (MOJO, ROWS),
+    "austin": (AUSTIN, SUMS), "mojo": (MOJO, ROWS), "perf": (PERF, PERF_ROWS),
     "tachyon": (tachyon(), ROWS), "tachyon.be": (tachyon(">", "QI"), ROWS), "tachyon.zst": (tachyon(zstd=True), ROWS),
 }  # fmt: skip
 
@@ -266,6 +282,34 @@ def test_first_lines_of_collapsed_stacks(
     table = fastprof.load(write(tmp_path / "stacks.txt", text))
     assert [table.name(i) for i in range(len(table))] == stack
     assert [track.tid for track in table.tracks] == [tid]
+
+
+def test_lines_of_perf_script(tmp_path: Path) -> None:
+    """Headers, one-line samples of all CPUs, records, other events, and an end that cuts a sample."""
+    text = """# ========
+# captured on    : Sat Nov 28 12:40:48 2026
+#
+         swapper     0 [000]     5.000010:          1 cpu_core/cycles/:  ffffffff81710c2f idle+0x1 ([kernel.kallsyms])
+         swapper     0 [001]     5.000010:          1 cpu_atom/cycles/u:  ffffffff81710c2f idle+0x1 ([kernel.kallsyms])
+      my program  8123 [001]     5.000020:          1 cycles:pppH:            1963469 f
+      my program  8123 [001]     5.000030: PERF_RECORD_MMAP2 8123/8123: [0x7f(0x1) @ 0]: r-xp /a/lib.so
+      my program  8123 [001]     5.000040: sched:sched_switch: prev_comm=a prev_pid=1
+      my program  8123 [001]     5.000050:          1 cycles:
+        \t            1963469 f (/a/prog)
+"""
+    table = fastprof.load(write(tmp_path / "perf.txt", text))
+    assert [(t.name, t.tid) for t in table.tracks] == [
+        ("swapper", 0),
+        ("swapper", 0),
+        ("my program", 8123),
+    ]
+    assert [table.name(i) for i in range(len(table))] == ["idle (kernel)", "idle (kernel)", "f"]
+    assert table.metadata["stack_samples"] == 3
+    assert table.metadata["skipped_events"] == {
+        "line that is neither a sample nor a frame": 1,
+        "sample of sched:sched_switch": 1,
+        "sample that the end of the file cuts": 1,
+    }
 
 
 @pytest.mark.parametrize("suffix", ["speedscope.json", "gecko.json", "folded", "pprof", "pb.gz"])

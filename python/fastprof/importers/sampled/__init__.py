@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fastprof.importers.sampled.perf_script import PERF_SAMPLE
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
@@ -17,6 +18,7 @@ SAMPLED_FORMATS = (
     "gecko",
     "self-profile",
     "hatchet",
+    "perf-script",
     "collapsed",
     "pprof",
     "mojo",
@@ -37,6 +39,11 @@ _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metric
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _MOJO = re.compile(rb"MOJ[\x00-\x0f]")
 _TACHYON = re.compile(rb"HCAT[\x00-\xff]\x00{3}|TACH\x00{3}")
+# The first lines of a header that `perf script --header` prints, or a sample with its first frame.
+_PERF_SCRIPT = re.compile(
+    r"# ========\n# captured on |(?:#[^\n]*\n|\s*\n)*"
+    rf"{PERF_SAMPLE}[^\n]*(?:\n[ \t]+|\s)[0-9a-f]{{1,16}} ".encode()
+)
 # Stacks may begin with a frame such as <module> or [unknown], but not like a page, a picture or JSON. A number alone in
 # a line before them is py-spy's count of samples without a frame.
 _COLLAPSED = re.compile(
@@ -65,6 +72,8 @@ def sampled_format(head: bytes) -> str | None:
         return "mojo"
     if _TACHYON.match(head):
         return "tachyon"
+    if _PERF_SCRIPT.match(text):
+        return "perf-script"
     if _COLLAPSED.match(text if text.endswith(b"\n") else text + b"\n"):
         return "collapsed"
     return None
@@ -82,6 +91,7 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         gecko,
         hatchet,
         mojo,
+        perf_script,
         pprof,
         self_profile,
         speedscope,
@@ -95,6 +105,7 @@ def read_sampled(source: Source, kind: str) -> EventTable:
         "gecko": gecko.read_gecko,
         "self-profile": self_profile.read_self_profile,
         "hatchet": hatchet.read_hatchet,
+        "perf-script": perf_script.read_perf_script,
         "collapsed": collapsed.read_collapsed,
         "pprof": pprof.read_pprof,
         "mojo": mojo.read_mojo,

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 
 from fastprof.base import errors
 from fastprof.importers.sampled.stack_rows import StackRows, StackTree, malformed
+from fastprof.importers.sampled.whole_file import text_lines
 from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
 __all__ = ["read_collapsed"]
 
-_PIECE_BYTES = 1 << 22
 _LINE = re.compile(r"(.*?) (\d+(?:\.\d+)?)\s*")  # py-spy writes " 3" for samples without a frame
 _AUSTIN = re.compile(r"P(\d+);T(?:\d+:)?(\w+)(?:;|$)")
 _PYTHON = re.compile(r"tid:(\d+)(?:;|$)")
@@ -36,7 +35,7 @@ def read_collapsed(source: Source) -> EventTable:
     frames: dict[str, int] = {}
     left_out: dict[str, int] = defaultdict(int)
     with malformed(source):
-        for number, line in enumerate(_lines(source), 1):
+        for number, line in enumerate(text_lines(source), 1):
             if not line.strip() or line.startswith("#"):
                 continue
             found = _LINE.fullmatch(line)
@@ -67,16 +66,6 @@ def read_collapsed(source: Source) -> EventTable:
         for (pid, tid), (tree, weights) in trees.items():
             rows.add_weights(rows.track("", pid, tid), tree, weights)
         return rows.finish(skipped_events=dict(left_out))
-
-
-def _lines(source: Source) -> Iterator[str]:
-    rest = b""
-    while piece := source.read(_PIECE_BYTES):
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-    if rest:
-        yield rest.decode("utf-8", "replace")
 
 
 def _frame(rows: StackRows, text: str) -> int:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a whole file, or the JSON object in it, within the limits of a source."""
+"""Read a whole file, the JSON object in it, or its lines, within the limits of a source."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from fastprof.base import errors
 from fastprof.importers.source import Source
 
-__all__ = ["JSON_BYTES_A_BYTE", "json_object", "whole_file"]
+__all__ = ["JSON_BYTES_A_BYTE", "json_object", "text_lines", "whole_file"]
 
 _PIECE_BYTES = 1 << 22
 JSON_BYTES_A_BYTE = 16  # what json.loads() takes
@@ -43,3 +44,15 @@ def json_object(source: Source) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise errors.FormatError(f"{source.path}: expected a JSON object")
     return found
+
+
+def text_lines(source: Source) -> Iterator[str]:
+    """Yield the lines of a text, without the newlines that separate them. Invalid UTF-8 is replaced."""
+    rest = b""
+    while piece := source.read(_PIECE_BYTES):
+        *whole, rest = (rest + piece).split(b"\n")
+        source.budget.check(len(rest))
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
