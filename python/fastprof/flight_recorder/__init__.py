@@ -117,6 +117,7 @@ def start(
     on_exception: bool = True,
     sample_hz: float | None = None,
     aggregate: bool | str | os.PathLike[str] = False,
+    min_op_us: float | None = None,
     **profile_options: Any,
 ) -> None:
     """Record from now on into a file of fixed size, of which the oldest records are overwritten.
@@ -130,6 +131,8 @@ def start(
     beside the records: a native thread takes no GIL, so that a hang with the GIL held is sampled, too.
     aggregate: also keep statistics of all ranges per name: aggregates(). Each minute they are written beside the
     records, for `fastprof report`, or into the folder that is given, where they stay.
+    min_op_us: keep only PyTorch's ops that take so long, or in which something else was recorded; the time of others
+    is own time of what ran them. The same memory then reaches further back. Not with aggregate.
     profile_options: options of profile(): record_shapes, with_stack, python_calls, profile_memory, ...
 
     Dumps, copies of the file with the reason and the stacks of all threads, are written into dump_folder (default:
@@ -164,6 +167,7 @@ def start(
             if isinstance(aggregate, int)
             else os.path.abspath(os.fsdecode(aggregate))
         ),
+        min_op_us=min_op_us,
         profile_options=profile_options,
     )
     _start(options)

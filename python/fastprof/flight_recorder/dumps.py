@@ -188,6 +188,10 @@ def dump_facts(table: EventTable) -> list[str]:
         detail = f": {facts[_DETAIL]}" if _DETAIL in facts else ""
         lines.append(visible_text(f"dumped: {facts[_REASON]}{detail}"))
         lines += _stack_lines(facts.get(_STACKS, "{}"))
+    if isinstance(facts, dict) and "min_op_us" in facts:
+        lines.append(
+            visible_text(f"ops below {facts['min_op_us']} us are part of what ran them (min_op_us)")
+        )
     return [*lines, *_open_ranges(table), *lost_records(table)]
 
 

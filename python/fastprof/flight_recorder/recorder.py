@@ -56,6 +56,7 @@ class FlightOptions:
     on_exception: bool = True
     sample_hz: float | None = None
     aggregate: bool | str = False
+    min_op_us: float | None = None
     profile_options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -70,7 +71,7 @@ class FlightOptions:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use 0 or more seconds."
                 )
-        for name in ("max_step_s", "hang_s", "max_rss_bytes", "sample_hz"):
+        for name in ("max_step_s", "hang_s", "max_rss_bytes", "sample_hz", "min_op_us"):
             if getattr(self, name) is not None and getattr(self, name) <= 0:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use a number above 0, or None."
@@ -82,6 +83,10 @@ class FlightOptions:
         if self.slow_step is not None and self.slow_step <= 1:
             raise errors.ValueError(
                 f"invalid slow_step={self.slow_step!r}. Use a factor above 1, or None."
+            )
+        if self.aggregate and self.min_op_us is not None:
+            raise errors.ValueError(
+                "aggregate=True counts ops of any duration, so min_op_us has no effect beside it: leave one out."
             )
         if self.max_bytes < _MIN_BYTES:
             raise errors.ValueError(
@@ -122,9 +127,12 @@ class FlightRecorder:
 
     def start(self) -> None:
         """Begin to record. Raises what profile.start() does; nothing is left of the recorder's file then."""
+        if self.options.min_op_us is not None:
+            _core.torch_leave_out_ops_below(round(self.options.min_op_us * 1000))
         try:
             self._profile.start()
         except BaseException:
+            _core.torch_leave_out_ops_below(0)
             self._remove_records()
             raise
         recording.flight_file = self.records
@@ -158,6 +166,7 @@ class FlightRecorder:
         for reason, detail in self.take_due(everything=True):
             self.dump_now(reason, detail)
         recording.flight_file = ""
+        _core.torch_leave_out_ops_below(0)
         if self._sampler is not None:
             self._sampler.end()
             self._sampler = None
@@ -328,6 +337,7 @@ class FlightRecorder:
                 "dumps": dict(self.dumps.written),
                 "suppressed": dict(self.dumps.suppressed),
                 "dump_bytes": self.dumps.written_bytes,
+                "ops_left_out": _core.torch_ops_left_out(),
                 "aggregates": None if self.aggregation is None else self.aggregation.facts(),
                 "missing": self._missing(),
             }

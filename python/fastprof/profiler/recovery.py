@@ -124,7 +124,7 @@ def process_facts() -> list[tuple[str, str]]:
     """Return the metadata of this process for a backing file, as (key, value) pairs.
 
     name: name of multiprocessing's process object. rank: the environment variable RANK. argv: sys.argv as one
-    text. Each is left out where it does not exist.
+    text. min_op_us: duration below which ops are left out. Each is left out where it does not exist.
     """
     facts = []
     if (name := process_name()) is not None:
@@ -133,4 +133,6 @@ def process_facts() -> list[tuple[str, str]]:
         facts.append(("rank", rank))
     if argv := getattr(sys, "argv", None):
         facts.append(("argv", " ".join(map(str, argv))))
+    if shortest_ns := _core.torch_shortest_op_ns():
+        facts.append(("min_op_us", f"{shortest_ns / 1000:g}"))
     return [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]

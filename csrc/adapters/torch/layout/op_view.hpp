@@ -40,7 +40,8 @@ struct alignas(64) OpView {
   uint32_t is_async = 0;
   EncodeInputs encode_inputs = nullptr;  // null until inputs are first requested
   uintptr_t undefined_tensor = 0;        // its address; set before inputs are read
-  uint32_t wants = 0;  // op_extra bits; whatever a bit needs is set before the bit
+  uint32_t wants = 0;           // op_extra bits; whatever a bit needs is set before the bit
+  uint64_t shortest_ticks = 0;  // ops that take less are left out (short_ops.hpp); 0: none
 };
 static_assert(sizeof(OpView) == 64, "one cache line");
 extern OpView g_op_view;

@@ -7,6 +7,7 @@
 #include "adapters/torch/ops/detailed_op.hpp"
 #include "adapters/torch/ops/op_names.hpp"
 #include "adapters/torch/ops/op_record.hpp"
+#include "adapters/torch/ops/short_ops.hpp"
 #include "adapters/torch/ops/slow_op.hpp"
 #include "adapters/torch/ops/thread_ops.hpp"
 #include "fastprof/recorder/hot_path/range.hpp"
@@ -165,6 +166,9 @@ void end_op(const RecordFunctionView& record_function,
             ObserverContextView* observer_context) noexcept {
   if (FASTPROF_UNLIKELY(observer_context == nullptr)) return;
   const auto& context = *static_cast<const OpContext*>(observer_context);
+  if (FASTPROF_UNLIKELY(load_relaxed(&g_op_view.shortest_ticks) != 0) &&
+      leave_out(record_function, context))
+    return;
   const ThreadOps* ops = thread_ops_here();
   // Ended by the thread that began it. If ThreadOps have no fixed offset, this is unknown here.
   if (FASTPROF_LIKELY((context.is_async | context.encloses) == 0 && ops != nullptr &&

@@ -87,6 +87,7 @@ constexpr uint32_t paused = 2;         // new ops are recorded otherwise: as fas
 struct ThreadOps {
   ContextMemory* free;     // free list; as many as the thread's maximum of simultaneous ops
   uint32_t flags;          // ops_flag
+  uint32_t left_out;       // short ops that are not counted elsewhere yet (short_ops.hpp)
   uint64_t paused_handle;  // RecordFunction number of the last op that began while paused, 0: none
   uint64_t id;             // unique over the life of the process; not 0
   // Cache of the last forward thread: libtorch's id and our track id.

@@ -206,8 +206,10 @@ class BackingCopier {
     if (!read(at, first_.data(), kChunkBytes)) return true;
     // What the first reading saw as begun, the second sees complete. Partner: the release store of
     // `begin` in begin_fast(), which follows the record's other words. In a full chunk, all are.
+    // The third shows that no record of the second was given back while it was read (short ops).
     const bool written = header.place == ChunkPlace::current;
-    if (written && !read(at, second_.data(), kChunkBytes)) return true;
+    if (written && !(read(at, second_.data(), kChunkBytes) && read(at, third_.data(), kChunkBytes)))
+      return true;
     if (!read(at, &after, sizeof after)) return true;
     if (after.gen != header.gen || after.open_ticks != header.open_ticks ||
         after.place == ChunkPlace::free)
@@ -242,14 +244,16 @@ class BackingCopier {
     }
   }
 
-  // Ends the records of `second_` before the first that `first_` did not have: the first unit that
-  // has become a stamp since. (Words of a payload change as well, when a range ends.)
+  // Ends the records of `second_` before the first that `first_` or `third_` does not have: the
+  // first unit that has become another stamp. (Words of a payload change as well, when a range
+  // ends.)
   void cut_new_records(uint64_t open_ticks) noexcept {
     for (size_t at = sizeof(Chunk); at + sizeof(Slot) <= kChunkBytes; at += sizeof(Slot)) {
-      uint64_t before, now;
+      uint64_t before, now, later;
       std::memcpy(&before, &first_[at], sizeof before);
       std::memcpy(&now, &second_[at], sizeof now);
-      if (before >= open_ticks || now < open_ticks) continue;
+      std::memcpy(&later, &third_[at], sizeof later);
+      if (now < open_ticks || (before == now && now == later)) continue;
       std::memset(&second_[at], 0, sizeof now);  // Slot::begin: no record
       return;
     }
@@ -314,6 +318,7 @@ class BackingCopier {
   BackingCopy done_;
   std::vector<char> first_ = std::vector<char>(kChunkBytes);
   std::vector<char> second_ = std::vector<char>(kChunkBytes);
+  std::vector<char> third_ = std::vector<char>(kChunkBytes);
 };
 
 }  // namespace copying
