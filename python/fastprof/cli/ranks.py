@@ -127,7 +127,8 @@ def ranks(options: argparse.Namespace) -> int:
     elif options.as_json:
         print(json.dumps({**job_values(job), **path_values(job, what_if)}, indent=1))
     else:
-        print("\n".join(job_lines(job) + path_lines(path_values(job, what_if))))
+        paths = path_lines(path_values(job, what_if))  # may find further problems
+        print("\n".join(job_lines(job) + paths))
     return 0
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from fastprof.profiler.metadata import distributed_info
-
 __all__ = ["RankFacts", "groups_of", "job_id_of", "rank_facts"]
 
 
@@ -62,6 +60,8 @@ def rank_facts() -> RankFacts:
     (also set by accelerate and Lightning), Open MPI, MVAPICH, PMI (MPICH, Intel MPI), srun and PMIx. Any
     thread.
     """
+    from fastprof.profiler.metadata import distributed_info  # which readers of jobs do not need
+
     from_variables = _of_variables(os.environ)
     described = distributed_info()
     if described is not None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -11,34 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.ranks.convert import converted, source_stamp, traces_among
 from fastprof.ranks.killed import RECORDS, recovered_shards
+from fastprof.ranks.manifest import Shard, read_manifest
 from fastprof.ranks.newest_job import newest_job
 from fastprof.ranks.places import is_url, join, names_in, open_file
-from fastprof.ranks.shard import FORMAT
 
-__all__ = ["Shard", "Shards", "find_shards"]
-
-_READ_BYTES = 64 << 20  # limit of a manifest
-
-
-@dataclass
-class Shard:
-    """A readable shard: path of its Parquet file, and its manifest."""
-
-    path: str
-    manifest: dict[str, Any]
-
-    @property
-    def rank(self) -> int:
-        """The rank that wrote it."""
-        return int(self.manifest["rank"])
-
-    @property
-    def steps(self) -> list[list[int]]:
-        """Number, start_ns and end_ns of each step."""
-        found: list[list[int]] = self.manifest["steps"]
-        return found
+__all__ = ["Shards", "find_shards"]
 
 
 @dataclass
@@ -60,7 +37,15 @@ def find_shards(folder: str, engine: str | None = None) -> Shards:
     keeper: Any = None
     try:
         names = names_in(folder)
-        traces = [] if any(map(_is_ours, names)) else traces_among(names)
+        if any(map(_is_ours, names)):
+            return _shards_in(folder, names)
+        from fastprof.ranks.convert import (
+            converted,
+            source_stamp,
+            traces_among,
+        )  # and all importers
+
+        traces = traces_among(names)
         if traces and is_url(folder):
             folder, keeper = _copied(folder, traces)
         stamps = {name: source_stamp(os.path.join(folder, name)) for name in traces}
@@ -107,8 +92,8 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
         if not (name.startswith("rank-") and name.endswith(".json")):
             continue
         try:
-            manifest = _manifest(join(folder, name))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            manifest = read_manifest(join(folder, name))
+        except (OSError, errors.FormatError) as error:
             problems.append(f"{name}: a damaged manifest ({error}): left out")
             described.add(f"{name.removesuffix('.json')}.parquet")
             continue
@@ -134,29 +119,18 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
     paths, unread, keeper = recovered_shards(folder, names, [each.manifest for each in found])
     problems += unread
     for path in paths:
-        manifest = _manifest(path)
-        assert manifest is not None
-        found.append(Shard(os.path.join(os.path.dirname(path), manifest["shard"]), manifest))
+        try:
+            manifest = read_manifest(path)
+        except (OSError, errors.FormatError) as error:
+            problems.append(
+                f"{os.path.basename(path)}: records with a damaged fact ({error}): left out"
+            )
+            continue
+        if manifest is not None:
+            found.append(Shard(os.path.join(os.path.dirname(path), manifest["shard"]), manifest))
     found.sort(key=lambda each: (each.rank, each.manifest["t0_ns"]))
     kept, others = newest_job([each.manifest for each in found])
     found = [found[at] for at in kept]
     world_size = found[0].manifest["world_size"] if found else 0
     problems += others
     return Shards(found, world_size, problems, keeper)
-
-
-def _manifest(path: str) -> dict[str, Any] | None:
-    """Return the manifest in a file; None for JSON of another kind. Raises ValueError, KeyError, TypeError."""
-    with open_file(path) as file:
-        head = file.read(200)
-        if b'"format": "fastprof rank' not in head:
-            return None
-        manifest = json.loads(head + file.read(_READ_BYTES))
-    if manifest["format"] != FORMAT:
-        raise ValueError(f"unknown format {manifest['format']!r}: needs a newer fastprof")
-    if not (isinstance(manifest["shard"], str) and int(manifest["rank"]) >= 0):
-        raise ValueError("no rank")
-    manifest["steps"] = [[int(value) for value in step] for step in manifest["steps"]]
-    manifest["world_size"], manifest["t0_ns"] = int(manifest["world_size"]), int(manifest["t0_ns"])
-    manifest["t1_ns"] = int(manifest.get("t1_ns") or manifest["t0_ns"])
-    return manifest  # type: ignore[no-any-return]

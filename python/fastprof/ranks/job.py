@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,19 @@ from fastprof.base.cached_property import cached_property
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.exporters.progress import terminal_progress
 from fastprof.exporters.tabular import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, backward_pairs, violations
 from fastprof.ranks.collective_calls import UNMATCHED
 from fastprof.ranks.critical_path import PathPiece, critical_path
-from fastprof.ranks.engines import check_engine, map_over
+from fastprof.ranks.engines import check_engine
 from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
-from fastprof.ranks.folder import Shard, find_shards
 from fastprof.ranks.graph_nodes import step_graph
 from fastprof.ranks.killed import killed_text
+from fastprof.ranks.manifest import Shard
 from fastprof.ranks.matching import Matched, match_collectives
-from fastprof.ranks.places import absolute, file_system, is_url
+from fastprof.ranks.places import file_system, is_url
 from fastprof.ranks.rank_events import read_events
+from fastprof.ranks.rank_reader import RankReader
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
 from fastprof.ranks.replay import own_segments
 from fastprof.ranks.shard_rows import ShardRows, read_rows
@@ -38,6 +38,7 @@ from fastprof.ranks.stragglers import Straggler, find_stragglers
 __all__ = ["Job", "open_job"]
 
 Array: TypeAlias = NDArray[Any]
+_Result = TypeVar("_Result")
 
 
 def open_job(
@@ -74,48 +75,22 @@ class Job:
 
     folder: where they lie; of several jobs in it, the newest is read. world_size: number of ranks of the job. problems:
     a sentence for each rank that is missing, short, damaged or of an earlier job, and for each collective that does not
-    match.
+    match. strict: of open_job().
     """
 
     def __init__(self, folder: str, strict: bool = False, engine: str | None = None) -> None:
         optional_package("pyarrow.parquet", "ranks")
         check_engine(engine)
-        self.folder = folder
-        shards = find_shards(folder if engine is None else absolute(folder), engine)
-        self._shards = shards.found
-        self._keeper = shards.keeper
-        self.world_size = shards.world_size
-        self._read_rows: dict[str, ShardRows] = {}  # by path
-        self.problems: list[str] = list(shards.problems)
-        self._summaries = self._read(engine)
-        if not self._summaries:
-            what = "; ".join(self.problems) or "it has neither shards nor traces"
-            raise errors.FormatError(
-                f"{folder}: no rank can be read: {what}. Record with fastprof.rank_trace_handler({folder!r})."
-            )
+        self.folder, self.strict = folder, strict
+        self._reader = RankReader(folder, strict, engine)
+        self._summaries, self.problems = self._reader.summaries, self._reader.problems
+        self.world_size = self._reader.world_size
+        self._read_rows: dict[str, ShardRows | None] = {}  # by path; None: damaged
         self.problems += [killed_text(each) for each in self.killed]
-        self.problems += self._missing_ranks()
-        self.problems += self._matching_problems()
-        if strict and self.problems:
-            raise errors.FormatError(
-                f"{folder}: " + "; ".join(self.problems) + ". Read it without strict."
-            )
-
-    def _read(self, engine: str | None) -> list[tuple[Shard, RankSummary]]:
-        summaries: list[tuple[Shard, RankSummary]] = []
-        size = len(self._shards)
-        with (
-            terminal_progress(f"reading {counted(size, 'shard')}") as progress,
-            closing(map_over(_summary, self._shards, engine)) as results,
-        ):
-            for number, (shard, result) in enumerate(zip(self._shards, results, strict=True)):
-                if isinstance(result, RankSummary):
-                    summaries.append((shard, result))
-                else:
-                    self.problems.append(f"rank {shard.rank}: {result}: left out")
-                if progress is not None:
-                    progress(number + 1, size)
-        return summaries
+        self._reader.find_missing()
+        self.problems += self.collectives.problems(self.ranks, self.groups)
+        self.problems += self._unmatched()
+        self._reader.check()
 
     @cached_property
     def ranks(self) -> list[int]:
@@ -220,7 +195,7 @@ class Job:
     def _waiting_ns(self, shard: Shard, each: RankSummary) -> Array:
         begin, waited = self._waits(shard, each)
         at = np.searchsorted(each.start, begin, side="right") - 1
-        inside = (at >= 0) & (begin < each.end[at.clip(min=0)])
+        inside = (at >= 0) & (begin < np.append(each.end, 0)[at])
         found = np.zeros(len(each.step), np.int64)
         np.add.at(found, at[inside], waited[inside])
         return found
@@ -285,7 +260,8 @@ class Job:
             steps[at] += own.sum()
             if not own.all():  # the summary is of all of its steps
                 within = [step for step, keep in zip(shard.steps, own, strict=True) if keep]
-                each = summarise(read_events(shard.path), within)
+                events = self.read_later(read_events, shard, "times by name")
+                each = each if events is None else summarise(events, within)
             for name, ns in each.busy.items():
                 found.setdefault(name, np.zeros(len(self.ranks)))[at] += ns
         return {name: ns / np.maximum(steps, 1) for name, ns in found.items()}
@@ -344,7 +320,8 @@ class Job:
 
         Its path() is the critical path by op and rank, and length_if_ns() is how long the step would be if events were
         faster. The first call reads the events of all ranks, which are kept. Ranks whose clock is unknown are left out.
-        Raises errors.ValueError for a step that no such rank has.
+        Raises errors.ValueError for a step that no such rank has. Damaged shards are named in `problems` and left out;
+        errors.FormatError: all are damaged, or the job was opened with strict.
 
             graph = job.step_graph(3)
             print(graph.length_ns, graph.length_if_ns({"aten::mm": 2}))
@@ -358,14 +335,26 @@ class Job:
             raise errors.ValueError(
                 f"no rank with a known clock has step {step}. Use one of job.steps."
             )
-        rows = {rank: self._shard_rows(rank, step) for rank in bounds}
-        return step_graph(rows, self._calls_of, self.clocks, bounds)
+        found = {rank: self._shard_rows(rank, step) for rank in bounds}
+        rows = {rank: each for rank, each in found.items() if each is not None}
+        if not rows:
+            raise errors.FormatError(f"{self.folder}: {'; '.join(self.problems)}.")
+        return step_graph(rows, self._calls_of, self.clocks, {rank: bounds[rank] for rank in rows})
 
-    def _shard_rows(self, rank: int, step: int) -> ShardRows:
-        path = next(s.path for s, each in self._summaries if s.rank == rank and step in each.step)
-        if path not in self._read_rows:
-            self._read_rows[path] = read_rows(path)
-        return self._read_rows[path]
+    def read_later(
+        self, read: Callable[[Shard], _Result], shard: Shard, what: str
+    ) -> _Result | None:
+        """Return read(shard), or None if it raises errors.FormatError: the shard is then named in `problems`.
+
+        what: the answer that it is left out of. Raises errors.FormatError if the job was opened with strict.
+        """
+        return self._reader.later(read, shard, what)
+
+    def _shard_rows(self, rank: int, step: int) -> ShardRows | None:
+        shard = next(s for s, each in self._summaries if s.rank == rank and step in each.step)
+        if shard.path not in self._read_rows:
+            self._read_rows[shard.path] = self.read_later(read_rows, shard, "the graphs of steps")
+        return self._read_rows[shard.path]
 
     @cached_property
     def _calls_of(self) -> dict[int, dict[tuple[str, int], tuple[int, str]]]:
@@ -416,36 +405,13 @@ class Job:
 
     # ---- what is wrong -------------------------------------------------------------------------
 
-    def _missing_ranks(self) -> list[str]:
+    def _unmatched(self) -> list[str]:
         found = []
-        absent = sorted(set(range(self.world_size)) - set(self.ranks))
-        if absent:
-            word = "rank" if len(absent) == 1 else "ranks"
-            found.append(f"{word} {number_list(absent)} of {self.world_size} not in the folder")
-        counts = dict.fromkeys(self.ranks, 0)
-        for shard, each in self._summaries:
-            counts[shard.rank] += len(each.step)
-        most = max(counts.values(), default=0)
-        short = [rank for rank, count in counts.items() if count < most]
-        for rank in short[:8]:
-            found.append(f"rank {rank} is short: {counted(counts[rank], 'step')} of {most}")
-        if len(short) > 8:
-            found.append(f"{counted(len(short) - 8, 'more rank')} are short")
-        lost = {s.rank: sum(s.manifest.get("dropped", {}).values()) for s, _ in self._summaries}
-        found += [f"rank {r} dropped {counted(n, 'event')}" for r, n in lost.items() if n]
-        return found
-
-    def _matching_problems(self) -> list[str]:
-        found = self.collectives.problems(self.ranks, self.groups)
         if self.collectives.unmatched:
-            why = next(
-                (
-                    m
-                    for s, _ in self._summaries
-                    if (m := s.manifest["missing"].get("collective_groups"))
-                ),
-                "",
+            said = (
+                shard.manifest["missing"].get("collective_groups") for shard, _ in self._summaries
             )
+            why = next(filter(None, said), "")
             found.append(f"{counted(self.collectives.unmatched, 'collective')} not matched: {why}")
         if unpaired := self.collectives.unpaired:
             found.append(
@@ -453,11 +419,3 @@ class Job:
                 "from the same step, and the runtime's calls on their hosts."
             )
         return found
-
-
-def _summary(shard: Shard) -> RankSummary | str:
-    try:
-        events = read_events(shard.path)
-    except errors.FormatError as error:
-        return str(error)
-    return summarise(events, shard.steps)

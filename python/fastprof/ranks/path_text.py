@@ -19,6 +19,7 @@ __all__ = ["parse_what_if", "path_lines", "path_values"]
 _STEPS = 20
 _MOST_EVENTS = 200_000  # of all ranks; with more, the path by op is found only on request
 _SHOWN = 12
+_NO_PATH: dict[str, Any] = {"path_by_op": [], "path_steps": 0, "inferred_waits": [], "what_if": []}
 
 
 def parse_what_if(texts: Sequence[str]) -> list[tuple[str, float]]:
@@ -63,15 +64,20 @@ def path_values(job: Job, what_if: Sequence[tuple[str, float]] = ()) -> dict[str
     name that no event of these steps has, or for anything but pairs of a name and a number.
     """
     what_if = _checked(what_if)
-    events = sum(int(each.get("events", 0)) for each in job.manifests)
+    events = sum(int(each.get("events") or 0) for each in job.manifests)
     steps = job.complete_steps[:_STEPS].tolist() if job.clocks else []
     if what_if and not steps:
         raise errors.ValueError(
             "there is no step of all ranks with known clocks to replay. Leave --what-if out."
         )
     if not steps or (events > _MOST_EVENTS and not what_if):
-        return {"path_by_op": [], "path_steps": 0, "inferred_waits": [], "what_if": []}
-    graphs = [job.step_graph(step) for step in steps]
+        return dict(_NO_PATH)
+    try:
+        graphs = [job.step_graph(step) for step in steps]
+    except errors.FormatError:  # no shard has what graphs need
+        if job.strict or what_if:
+            raise
+        return dict(_NO_PATH)
     spent: dict[tuple[int, str, str], int] = {}
     for graph in graphs:
         for piece in graph.path():

@@ -26,7 +26,6 @@ __all__ = [
     "make_place",
     "names_in",
     "open_file",
-    "read_parquet",
 ]
 
 
@@ -76,16 +75,6 @@ def open_file(path: str) -> Iterator[BinaryIO]:
         remote = system.open(inner, "rb")
     with remote:
         yield remote
-
-
-def read_parquet(path: str, columns: list[str] | None = None) -> Any:
-    """Return the columns of a Parquet file that it has. Raises also what pyarrow does for a damaged file."""
-    parquet = optional_package("pyarrow.parquet", "ranks")
-    if not is_url(path):
-        with parquet.ParquetFile(path) as file:
-            return file.read(columns=columns, use_threads=False)
-    with open_file(path) as remote:
-        return parquet.ParquetFile(remote).read(columns=columns, use_threads=False)
 
 
 def make_place(folder: str) -> None:

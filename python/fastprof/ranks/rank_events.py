@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,11 +11,11 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.communication import is_communication
 from fastprof.analysis.intervals import union_of
-from fastprof.base import errors
-from fastprof.ranks.collective_calls import UNMATCHED, is_host_collective
-from fastprof.ranks.places import read_parquet
+from fastprof.ranks.collective_calls import is_host_collective
+from fastprof.ranks.manifest import Shard
+from fastprof.ranks.shard_columns import read_columns
 
-__all__ = ["Collectives", "RankEvents", "naming_damage", "read_events"]
+__all__ = ["Collectives", "RankEvents", "read_events"]
 
 Array: TypeAlias = NDArray[Any]
 _READ = ("start_ns", "duration_ns", "name", "category", "collective", "group", "sequence", "size_bytes")  # fmt: skip
@@ -85,50 +83,19 @@ class RankEvents:
         return union_of(self.start[mask], self.end[mask])
 
 
-def read_events(path: str) -> RankEvents:
+def read_events(shard: Shard) -> RankEvents:
     """Read a shard. Raises errors.FormatError, naming the file, if it is damaged or lacks a column. Any thread."""
-    with naming_damage(path):
-        table = read_parquet(path, list(_READ))
-        table = table.unify_dictionaries().combine_chunks()
-        start, duration = (table[name].to_numpy() for name in ("start_ns", "duration_ns"))
-        (name, names), (category, categories) = (_codes(table[n]) for n in ("name", "category"))
-        (kind, kinds), (group, groups) = (_codes(table[n]) for n in ("collective", "group"))
-        rows = np.flatnonzero(kind >= 0)
-        of_calls = table.select(["sequence", "size_bytes"]).take(rows)
-        sequence, size_bytes = (
-            of_calls[n].fill_null(UNMATCHED).to_numpy() for n in ("sequence", "size_bytes")
-        )
-    end = start + duration
-    order = np.argsort(start[rows], kind="stable")
-    rows = rows[order]
+    column, texts = read_columns(shard, _READ)
+    start = column["start_ns"]
+    end = start + column["duration_ns"]
+    rows = np.flatnonzero(column["collective"] >= 0)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    kind, group, sequence, size_bytes = (
+        column[name][rows] for name in ("collective", "group", "sequence", "size_bytes")
+    )
     calls = Collectives(
-        start[rows], end[rows], kind[rows], group[rows], sequence[order], size_bytes[order], kinds, groups
+        start[rows], end[rows], kind, group, sequence, size_bytes, texts["collective"], texts["group"]
     )  # fmt: skip
-    return RankEvents(start, end, name, category, names, categories, calls)
-
-
-@contextlib.contextmanager
-def naming_damage(path: str) -> Iterator[None]:
-    """Raise errors.FormatError, naming the file, for what reading a damaged shard within the block raises."""
-    try:
-        yield
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        NotImplementedError,
-    ) as error:  # pyarrow's derive from these
-        reason = str(error).split("\n", 1)[0]
-        raise errors.FormatError(
-            f"{path}: not a readable shard: {reason}. Leave it out, or write it again."
-        ) from error
-
-
-def _codes(column: Any) -> tuple[Array, list[str]]:
-    chunks = column.chunks
-    if not chunks:
-        return np.zeros(0, np.int64), []
-    codes = np.concatenate([c.indices.fill_null(-1).to_numpy(zero_copy_only=False) for c in chunks])
-    return codes, chunks[0].dictionary.to_pylist()
+    return RankEvents(
+        start, end, column["name"], column["category"], texts["name"], texts["category"], calls
+    )

@@ -13,6 +13,7 @@ import platform
 import secrets
 import sys
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -27,12 +28,12 @@ from fastprof.ranks.collective_calls import CollectiveCalls, collective_calls
 from fastprof.ranks.device_links import NO_WAIT, device_links
 from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.host_groups import RecordedCall
+from fastprof.ranks.manifest import FORMAT
 from fastprof.ranks.places import complete_file, join
 from fastprof.ranks.step_rows import step_rows
 
 __all__ = [
     "COLUMNS",
-    "FORMAT",
     "clock_pair",
     "process_token",
     "shard_stem",
@@ -41,7 +42,6 @@ __all__ = [
 ]
 
 Array: TypeAlias = NDArray[Any]
-FORMAT = "fastprof rank 1"
 _PROCESS = secrets.token_hex(
     4
 )  # with the pid, unlike that of any other process in a container of its own
@@ -122,19 +122,23 @@ def write_shard(
     split = int(arrow.__version__.split(".")[0]) >= 17
     encoding = "BYTE_STREAM_SPLIT" if split else "DELTA_BINARY_PACKED"
     texts = [name for name, column in columns.items() if arrow.types.is_dictionary(column.type)]
+    written = arrow.BufferOutputStream()
+    parquet.write_table(
+        arrow.table(columns),
+        written,
+        compression="zstd",
+        use_dictionary=texts,
+        column_encoding={name: encoding for name in columns if name not in texts},
+        row_group_size=1 << 20,
+    )
+    data = written.getvalue()
     with complete_file(f"{stem}.parquet") as file:
-        parquet.write_table(
-            arrow.table(columns),
-            file,
-            compression="zstd",
-            use_dictionary=texts,
-            column_encoding={name: encoding for name in columns if name not in texts},
-            row_group_size=1 << 20,
-        )
+        file.write(data)
     steps, origin = step_rows(table)
     manifest = {
         "format": FORMAT,
         "shard": os.path.basename(f"{stem}.parquet"),
+        "crc32": zlib.crc32(data),
         **facts._asdict(),
         "host": platform.node(),
         "pid": table.pid or os.getpid(),

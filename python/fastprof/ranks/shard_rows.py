@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.ranks.collective_calls import is_host_collective
-from fastprof.ranks.device_links import DEVICE_WORK, NO_WAIT, SYNC
-from fastprof.ranks.places import read_parquet
-from fastprof.ranks.rank_events import naming_damage
+from fastprof.ranks.device_links import DEVICE_WORK, SYNC
+from fastprof.ranks.manifest import Shard
+from fastprof.ranks.shard_columns import read_columns
 
 __all__ = ["ShardRows", "read_rows"]
 
@@ -22,7 +22,6 @@ _READ = (
     *("start_ns", "duration_ns", "thread", "parent", "correlation"),
     *("name", "category", "group", "sequence", "waits_for"),
 )
-_TEXTS = ("name", "category", "group")
 _BUSY = re.compile(r"cpu_op$|.*(runtime|driver)$")
 _SYNCHRONISES = re.compile(r"(cuda|cu|hip)\w*Synchronize|(cuda|cu|hip)Memcpy(?!.*Async)")
 _ISSUES = ("c10d::", "_c10d_functional::")  # ops that issue collectives or wait for them
@@ -69,31 +68,9 @@ class ShardRows:
         return np.flatnonzero((self.end_ns > low) & (self.columns["start_ns"] < high))
 
 
-def read_rows(path: str) -> ShardRows:
+def read_rows(shard: Shard) -> ShardRows:
     """Read what graphs need of a shard. Raises errors.FormatError, naming the file, if it is damaged."""
-    with naming_damage(path):
-        return _read(path)
-
-
-def _read(path: str) -> ShardRows:
-    table = read_parquet(path, list(_READ)).unify_dictionaries().combine_chunks()
-    columns: dict[str, Array] = {}
-    texts: dict[str, list[str]] = {}
-    for name in _READ:
-        absent = NO_WAIT if name == "waits_for" else -1
-        if name not in table.column_names:  # of an earlier version
-            columns[name] = np.full(len(table), absent, np.int32)
-            continue
-        chunk = table[name].combine_chunks()
-        chunk = chunk.chunk(0) if hasattr(chunk, "num_chunks") and chunk.num_chunks else chunk
-        if name in _TEXTS:
-            columns[name] = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            texts[name] = chunk.dictionary.to_pylist()
-        else:
-            columns[name] = chunk.fill_null(absent).to_numpy(zero_copy_only=False)
-        if columns[name].dtype.kind not in "iu":
-            raise TypeError(f"{name} is {table[name].type}")
-    return ShardRows(columns, texts)
+    return ShardRows(*read_columns(shard, _READ))
 
 
 def _around(inner: Array, parent: Array) -> Array:

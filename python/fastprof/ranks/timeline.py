@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,14 +20,18 @@ from fastprof.model.merge import merge_tables
 from fastprof.model.sites import Site, Track
 from fastprof.model.table import EventTable
 from fastprof.ranks.arrows import ArrowEnds, collective_arrows
-from fastprof.ranks.folder import Shard
 from fastprof.ranks.job import Job
+from fastprof.ranks.manifest import Shard
 from fastprof.ranks.matching import Matched
-from fastprof.ranks.places import read_parquet
+from fastprof.ranks.shard_columns import ShardColumns, read_columns
 
 __all__ = ["timeline"]
 
 Array: TypeAlias = NDArray[Any]
+_READ = (
+    *("start_ns", "duration_ns", "name", "category", "thread", "correlation"),
+    *("collective", "group", "sequence"),
+)
 
 
 def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
@@ -35,7 +40,8 @@ def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
     Times are those of the first rank's clock. An arrow goes from the rank that came last to a collective to each that
     waited for it. metadata["merged"] has by rank the bound of the clock's error
     (clock_error_ns). Raises errors.ValueError for ranks that were not read or whose clock cannot be compared
-    (Job.uncalibrated): they are never merged as if it were known.
+    (Job.uncalibrated): they are never merged as if it were known. Damaged shards are named in job.problems and left
+    out; errors.FormatError: all are damaged, or the job was opened with strict.
 
         fastprof.ranks.timeline(job, [0, 3]).export("ranks.json.gz")
     """
@@ -47,29 +53,47 @@ def timeline(job: Job, ranks: Sequence[int] | None = None) -> EventTable:
         if unknown:
             what = f"the clock of rank {number_list(unknown)} cannot be compared with rank {job.ranks[0]}'s"
         raise errors.ValueError(f"no timeline: {what}. Name ranks of {number_list(job.ranks)}.")
-    shards = [shard for shard in job.shards if shard.rank in wanted]
     arrows = collective_arrows(job.collectives, job.clocks, wanted)
-    return merge_tables(
-        [_table(job, shard, arrows[shard.rank]) for shard in shards],
-        [f"rank {shard.rank}" for shard in shards],
-    )
+    tables, titles = [], []
+    for shard in job.shards:
+        if shard.rank in wanted:
+            columns = job.read_later(partial(read_columns, names=_READ), shard, "the timeline")
+            if columns is not None:
+                tables.append(_table(job, shard, columns, arrows[shard.rank]))
+                titles.append(f"rank {shard.rank}")
+    if not tables:
+        raise errors.FormatError(f"no timeline: {'; '.join(job.problems)}.")
+    return merge_tables(tables, titles)
 
 
-def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
-    data = read_parquet(shard.path).unify_dictionaries().combine_chunks()
+def _table(job: Job, shard: Shard, columns_: ShardColumns, arrows: ArrowEnds) -> EventTable:
+    data, texts = columns_
     clock = job.clocks[shard.rank]
-    start = data["start_ns"].to_numpy()
-    end = start + data["duration_ns"].to_numpy()
-    (name, names), (category, categories) = (_codes(data[n]) for n in ("name", "category"))
+    start = data["start_ns"]
+    end = start + data["duration_ns"]
+    category, categories, names = data["category"], texts["category"], texts["name"]
+    name = data["name"].astype(np.int64)
     pairs, site = np.unique(name * len(categories) + category, return_inverse=True)
     kinds = [divmod(pair, len(categories)) for pair in pairs.tolist()]
     types = np.array([int(DEVICE_CATEGORIES.get(categories[c], DeviceType.CPU)) for _, c in kinds])
     site = site.reshape(-1)
     on_device = types[site] != int(DeviceType.CPU) if len(site) else np.zeros(0, np.bool_)
-    correlation = data["correlation"].to_numpy()
+    correlation = data["correlation"]
     least, most = clock.bounds_ns(start[:1])
     manifest = shard.manifest
-    ends, track = _in_shard(data, job.collectives, arrows)
+    calls = np.flatnonzero(data["collective"] >= 0)
+    groups = [texts["group"][code] for code in data["group"][calls].tolist()]
+    keys = list(zip(groups, data["sequence"][calls].tolist(), strict=True))
+    ends, track = _in_shard(
+        dict(zip(keys, data["thread"][calls].tolist(), strict=True)), job.collectives, arrows
+    )
+    kind_of = [texts["collective"][code] for code in data["collective"][calls].tolist()]
+    codes = np.full(len(start) + len(track), -1, np.int32)
+    codes[calls] = np.arange(len(calls))
+    arguments = [
+        json.dumps({"Collective name": kind, "Process Group Name": group, "Seq": number})
+        for kind, (group, number) in zip(kind_of, keys, strict=True)
+    ]
     size, count = len(start), len(ends.row)
     sites = [Site(names[n], category=categories[c]) for n, c in kinds]
     time = ends.time_ns
@@ -77,7 +101,7 @@ def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
         "start_ns": (clock.to_reference(start), time),
         "end_ns": (clock.to_reference(end), time),
         "site": (site, np.full(count, len(sites))),
-        "track": (data["thread"].to_numpy(), track),
+        "track": (data["thread"], track),
         "device_type": (types[site] if size else site, np.zeros(count, np.int64)),
         "device_index": (np.zeros(size, np.int32), np.zeros(count, np.int32)),
         "external_id": (np.where(on_device, 0, correlation), np.zeros(count, np.int64)),
@@ -91,8 +115,8 @@ def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
     return EventTable(
         {name: np.concatenate(parts) for name, parts in columns.items()},
         sites=[*sites, Site("collective", category="collective")],
-        tracks=_tracks(manifest, data["thread"].to_numpy()),
-        coded={"metadata_json": _arguments(data, count)},
+        tracks=_tracks(manifest, data["thread"]),
+        coded={"metadata_json": CodedColumn(codes, arguments)},
         payload_words=ends.arrow.astype(np.uint64),
         pid=int(manifest["pid"]),
         process_name=str(manifest.get("host", "")) or "process",
@@ -101,15 +125,6 @@ def _table(job: Job, shard: Shard, arrows: ArrowEnds) -> EventTable:
         + int(manifest.get("clock_error_ns", 0)),
         metadata={"distributedInfo": {"rank": shard.rank, "world_size": job.world_size}},
     )
-
-
-def _codes(column: Any) -> tuple[Array, list[str]]:
-    if not column.num_chunks:
-        return np.zeros(0, np.int64), [""]
-    chunk = column.chunk(0)
-    return chunk.indices.to_numpy(zero_copy_only=False).astype(
-        np.int64
-    ), chunk.dictionary.to_pylist()
 
 
 def _tracks(manifest: dict[str, Any], threads: Array) -> list[Track]:
@@ -124,29 +139,11 @@ def _tracks(manifest: dict[str, Any], threads: Array) -> list[Track]:
     ]
 
 
-def _in_shard(data: Any, matched: Matched, ends: ArrowEnds) -> tuple[ArrowEnds, Array]:
+def _in_shard(
+    threads_of: dict[tuple[str, int], int], matched: Matched, ends: ArrowEnds
+) -> tuple[ArrowEnds, Array]:
     """Return the arrows' ends whose calls are in a shard, which may be one of several of its rank, and their tracks."""
-    calls = data.filter(data["collective"].is_valid()).select(["group", "sequence", "thread"])
-    groups, sequences, threads = (column.to_pylist() for column in calls.columns)
-    threads_of = dict(zip(zip(groups, sequences, strict=True), threads, strict=True))
     named = [matched.groups[code] for code in matched.group[ends.row].tolist()]
     wanted = zip(named, matched.sequence[ends.row].tolist(), strict=True)
     track = np.array([threads_of.get(key, -1) for key in wanted], np.int64)
     return ends.chosen(track >= 0), track[track >= 0]
-
-
-def _arguments(data: Any, others: int) -> CodedColumn:
-    """Return the args of collectives: kind, group and number, by which the calls of a collective can be found.
-
-    others: number of rows without args that follow.
-    """
-    kind = data["collective"].to_pylist()
-    rows = np.array([row for row, value in enumerate(kind) if value is not None], np.int64)
-    group, sequence = (data[n].take(rows).to_pylist() for n in ("group", "sequence"))
-    codes = np.full(len(kind) + others, -1, np.int32)
-    codes[rows] = np.arange(len(rows))
-    texts = [
-        json.dumps({"Collective name": kind[int(row)], "Process Group Name": g, "Seq": s})
-        for row, g, s in zip(rows, group, sequence, strict=True)
-    ]
-    return CodedColumn(codes, texts)
