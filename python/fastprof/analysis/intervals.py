@@ -31,11 +31,14 @@ class Interval:
 def union_of(start: Array, end: Array) -> tuple[Array, Array]:
     """Return the union of intervals as (starts, ends), disjoint and sorted, int64; empty ones vanish."""
     kept = end > start
-    start, end = start[kept], end[kept]
+    if not kept.all():
+        start, end = start[kept], end[kept]
     if not len(start):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
     first = np.append(True, start[1:] > reach[:-1])
     return start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(start) - 1)]
 

@@ -47,19 +47,27 @@ class DeviceLinks(NamedTuple):
 
 def device_links(table: EventTable) -> DeviceLinks:
     """Return the links of a table; from the ids of ranges that launched work where no correlations are known."""
-    categories = table.sites.field("category")
-    size = len(table)
-    correlation, waits_for = np.zeros(size, np.int64), np.full(size, NO_WAIT, np.int64)
-    if not size:
-        return DeviceLinks(correlation, waits_for)
-    site = table.column("site")
+    waits_for = np.full(len(table), NO_WAIT, np.int64)
+    correlation, known, works, waits = _correlations(table)
+    if waits.any():
+        _resolve(table, np.flatnonzero(works), np.flatnonzero(waits), known, waits_for)
+    return DeviceLinks(correlation, waits_for)
+
+
+def _correlations(table: EventTable) -> tuple[Array, Array, Array, Array]:
+    """Return by row: the correlation, the number of the runtime's call, and masks of devices' work and of waits."""
+    categories, site, size = table.sites.field("category"), table.column("site"), len(table)
 
     def of(*wanted: str) -> Array:
-        return np.array([each.endswith(wanted) for each in categories], np.bool_)[site]
+        chosen = np.array([*(each.endswith(wanted) for each in categories), False], np.bool_)
+        found: Array = chosen[site]
+        return found
 
     works, waits, calls = of(*DEVICE_WORK), of(SYNC), of("_runtime", "_driver")
     rows = np.flatnonzero(works | waits | calls)
-    known = np.zeros(size, np.int64)
+    correlation, known = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    if not len(rows):
+        return correlation, known, works, waits
     known[rows] = _integers(table, rows, "correlation").clip(min=0)
     caused = works | waits
     called = (np.isin(known, known[calls]) | waits) & (
@@ -76,18 +84,13 @@ def device_links(table: EventTable) -> DeviceLinks:
         correlation[free] = launching[free] + offset
         found = linked > 0
         correlation[found] = linked[found] + offset
-    if waits.any():
-        _resolve(table, np.flatnonzero(works), np.flatnonzero(waits), known, waits_for)
-    return DeviceLinks(correlation, waits_for)
+    return correlation, known, works, waits
 
 
 def launch_starts(table: EventTable, rows: Array) -> Array:
     """Return when the call began that launched the work in each row, int64 ns; -1: unknown."""
-    correlation = device_links(table).correlation
-    categories = table.sites.field("category")
-    work = np.array([each.endswith((*DEVICE_WORK, SYNC)) for each in categories], np.bool_)
-    calls = np.flatnonzero(correlation > 0)
-    calls = calls[~work[table.column("site")[calls]]]
+    correlation, _, works, waits = _correlations(table)
+    calls = np.flatnonzero((correlation > 0) & ~works & ~waits)
     calls = calls[np.lexsort((table.start_ns[calls], correlation[calls]))]
     at = np.searchsorted(correlation[calls], correlation[rows]).clip(max=len(calls) - 1)
     if not len(calls):

@@ -96,6 +96,8 @@ def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary
 
 
 def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    if not len(one[0]) or not len(other[0]):
+        return one if len(one[0]) else other
     return union_of(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
 
 
