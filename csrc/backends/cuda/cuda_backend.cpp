@@ -70,7 +70,7 @@ class CudaBackend final : public DeviceBackend {
     collection.dropped_before = cupti_.count_dropped();
     collection.refused_before = cupti_.count_refused();
     collection.begin = cupti_.clocks();
-    collection.begin_ns = platform::monotonic_ns();
+    collection.host_begin = read_host_clocks();
     if (!cupti_.enable(collection.kinds, collection.problems) && collections_.empty()) {
       cupti_.end();
       raise<UnavailableError>("work on CUDA devices cannot be collected: " +
@@ -154,7 +154,7 @@ class CudaBackend final : public DeviceBackend {
     bool annotates = false;
     std::vector<std::string> problems;  // reported when it began
     ClockReading begin;
-    int64_t begin_ns = 0;
+    ClockReading host_begin;
     uint64_t dropped_before = 0, refused_before = 0;
     std::vector<SharedBuffer> buffers;
     cupti::EarlierRecords earlier;  // from portions already read
@@ -180,10 +180,7 @@ class CudaBackend final : public DeviceBackend {
     portion.own_clock = cupti_.has_own_clock();
     portion.begin = collection.begin;
     portion.until = cupti_.clocks();
-    const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
-    if (elapsed > 0)
-      portion.ticks_per_ns =
-          static_cast<double>(portion.until.ticks - portion.begin.ticks) / elapsed;
+    portion.ticks_per_ns = ticks_per_ns(collection.host_begin, read_host_clocks());
     const uint64_t dropped = cupti_.count_dropped(), refused = cupti_.count_refused();
     portion.dropped = dropped - std::exchange(collection.dropped_before, dropped);
     portion.refused = refused - std::exchange(collection.refused_before, refused);

@@ -17,8 +17,7 @@
 #include "fastprof/primitives/callbacks.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
-#include "fastprof/recorder/state/clock.hpp"
-#include "fastprof/recorder/state/ticks.hpp"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace devices {
@@ -66,8 +65,7 @@ class EventBackend final : public DeviceBackend {
     auto collection = std::make_unique<Collection>();
     collection->failures_before = pool_->failures();
     collection->captured_before = pool_->captured();
-    collection->begin_ticks = ticks(state());
-    collection->begin_ns = platform::monotonic_ns();
+    collection->begin = read_host_clocks();
     const uint64_t number = ++last_;
     const bool first = is_idle();
     {
@@ -84,11 +82,7 @@ class EventBackend final : public DeviceBackend {
     const std::unique_ptr<Collection> collection = remove(number);
     if (collection == nullptr)
       raise<StateError>("this collection of " + name() + " has ended already");
-    const double elapsed_us =
-        static_cast<double>(platform::monotonic_ns() - collection->begin_ns) / 1000;
-    const double ticks_per_us =
-        elapsed_us > 0 ? static_cast<double>(ticks(state()) - collection->begin_ticks) / elapsed_us
-                       : 1000;
+    const double ticks_per_us = 1000 * ticks_per_ns(collection->begin, read_host_clocks());
     Activities found = cuda::activities_of(*pool_, collection->ranges, ticks_per_us, problems);
     const uint64_t failures = pool_->failures() - collection->failures_before;
     found.dropped += collection->refused + failures;
@@ -117,9 +111,9 @@ class EventBackend final : public DeviceBackend {
  private:
   struct Collection {
     std::vector<SharedRange> ranges;
-    uint64_t begin_ticks = 0, refused = 0;
+    uint64_t refused = 0;
     uint64_t failures_before = 0, captured_before = 0;
-    int64_t begin_ns = 0;
+    ClockReading begin;
   };
 
   // Callbacks have no argument of ours. A process has devices of one vendor.

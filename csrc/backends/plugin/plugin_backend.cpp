@@ -131,7 +131,7 @@ uint64_t PluginBackend::begin(const devices::CollectionRequest& request) {
   collection.types = types_of(request.types, plugin_.device_type);
   collection.annotates = std::find(request.types.begin(), request.types.end(),
                                    "gpu_user_annotation") != request.types.end();
-  collection.begin_ns = platform::monotonic_ns();
+  collection.host_begin = read_host_clocks();
   fastprof_reason reason = {};
   std::string thrown;
   if (!call_plugin(
@@ -185,16 +185,11 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
     builder.problem("the end of its collection failed, so that work may be missing: " +
                     text_of(reason, "its plug-in gives no reason"));
   }
-  const double elapsed_ns = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
-  const double ticks_per_ns =
-      elapsed_ns > 0
-          ? static_cast<double>(until.calls.ticks - collection.begin.calls.ticks) / elapsed_ns
-          : 1;
-  const ClockLines clocks{
-      line(plugin_.clock, collection.begin.work, until.work, ticks_per_ns),
-      line(plugin_.call_clock, collection.begin.calls, until.calls, ticks_per_ns)};
+  const double rate = ticks_per_ns(collection.host_begin, read_host_clocks());
+  const ClockLines clocks{line(plugin_.clock, collection.begin.work, until.work, rate),
+                          line(plugin_.call_clock, collection.begin.calls, until.calls, rate)};
   Activities activities =
-      builder.take(clocks, collection.begin.work.ticks, until.calls.ticks, ticks_per_ns, problems);
+      builder.take(clocks, collection.begin.work.ticks, until.calls.ticks, rate, problems);
   activities.annotates = collection.annotates;
   return activities;
 }

@@ -45,7 +45,7 @@ class PluginBackend final : public devices::DeviceBackend {
     uint32_t types = 0;
     bool annotates = false;
     Readings begin;
-    int64_t begin_ns = 0;
+    ClockReading host_begin;
   };
   // State of one process. A forked child gets a new one, without its parent's collections and lock.
   struct OfProcess {

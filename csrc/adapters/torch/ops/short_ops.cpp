@@ -44,7 +44,8 @@ uint64_t ops_left_out() noexcept {
 
 bool leave_out(const RecordFunctionView& record_function, const OpContext& context) noexcept {
   ThreadOps* ops = thread_ops();
-  // `begin` is inverted if the clock is not the tick counter. Ranges of torch's record_function stay.
+  // `begin` is inverted if the clock is not the tick counter. Ranges of torch's record_function
+  // stay.
   if (context.is_async != 0 || (context.begin >> 63) != 0 || ops == nullptr ||
       ContextMemory::of(&context)->home != ops->id || (context.site->mask & category::op) == 0)
     return false;
@@ -57,7 +58,8 @@ bool leave_out(const RecordFunctionView& record_function, const OpContext& conte
       load_relaxed(&chunk_of(slot)->pins) != 0)
     return false;
   // A signal handler that records between the check and here loses its record, as in
-  // give_units_back(). Readers of other processes: copy_backing_file.hpp cuts where a begin changes.
+  // give_units_back(). Readers of other processes: copy_backing_file.hpp cuts where a begin
+  // changes.
   move_cursor(block, reinterpret_cast<uintptr_t>(slot));
   if (context.encloses != 0 && ops->enclosing.op == &record_function) ops->enclosing.op = nullptr;
   if (++ops->left_out == kCountedAtOnce) {

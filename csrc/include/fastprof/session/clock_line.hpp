@@ -10,6 +10,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/leader/attach.hpp"
+#include "fastprof/platform/clock.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -36,6 +37,18 @@ ClockReading read_both_clocks(ReadTheirs read_theirs) {
     best = {theirs, before + (after - before) / 2};
   }
   return best;
+}
+
+// Reads CLOCK_MONOTONIC and the recorder's ticks. Any thread.
+inline ClockReading read_host_clocks() {
+  return read_both_clocks([] { return static_cast<uint64_t>(platform::monotonic_ns()); });
+}
+
+// The rate of the recorder's clock between two readings of read_host_clocks().
+inline double ticks_per_ns(const ClockReading& begin, const ClockReading& end) noexcept {
+  if (end.theirs <= begin.theirs || end.ticks <= begin.ticks) return 1;
+  return static_cast<double>(end.ticks - begin.ticks) /
+         static_cast<double>(end.theirs - begin.theirs);
 }
 
 // The map from a device's stamps to ticks. Any thread.
