@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fastprof/platform/checked_copy.hpp"
+#include "fastprof/platform/clock.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -12,6 +13,10 @@ namespace {
 constexpr uintptr_t kPageBytes = 4096;  // or a divisor of it: a copy below crosses no page
 constexpr size_t kBufferBytes = size_t{1} << 18;
 constexpr size_t kMaxLinks = 32;
+constexpr size_t kInnermostCopies = 8;
+constexpr size_t kGenerators = 4;   // that are copied with the innermost frame
+constexpr int64_t kUsualTimes = 4;  // the usual time that the innermost frames take, and
+constexpr int64_t kAllowedNs = 2000;
 // Copied below the innermost frame with it. A larger part would take longer than a call.
 constexpr uintptr_t kInnermostBytes = 1024;
 
@@ -61,36 +66,94 @@ const char* StackReader::load(uintptr_t frame) {
   return &bytes_[at + (frame - low)];
 }
 
-// Copies the surroundings of a frame in one system call with the word at `*word_address`, if given.
-bool StackReader::copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word) {
-  if (frame % alignof(void*) != 0 || frame > UINTPTR_MAX - kPageBytes) return false;
-  uintptr_t low = frame;
-  uintptr_t high = frame + layout_.frame_bytes;
-  if (is_side_by_side(layout_)) {  // callers lie below, the next callees above
-    const uintptr_t page = lowest_of_page(frame);
-    low = std::max(page, frame - std::min(frame, kInnermostBytes));
-    high = std::max(high, std::min(page + kPageBytes, frame + kInnermostBytes));
+// Finds where the thread says which frame is its innermost one, and which it is now, as guess_.
+bool StackReader::guess_innermost(const ThreadWords& thread) {
+  frame_word_ = thread.frame_word;
+  if (layout_.c_frame != kAbsent) {
+    const platform::MemoryPiece piece = {thread.address + layout_.c_frame, &frame_word_,
+                                         sizeof frame_word_};
+    if (platform::copy_pieces(pid_, &piece, 1) != 1 || frame_word_ == 0) return false;
+    frame_word_ += layout_.frame;
   }
-  const size_t at = make_room(high - low);
-  platform::MemoryPiece pieces[2];
-  size_t count = 0;
-  if (word_address != nullptr) pieces[count++] = {*word_address, word, sizeof *word};
-  pieces[count++] = {low, &bytes_[at], high - low};
-  if (platform::copy_pieces(pid_, pieces, count) != count) return false;
-  windows_.push_back({low, high, at});
-  return true;
+  const platform::MemoryPiece piece = {frame_word_, &guess_, sizeof guess_};
+  return platform::copy_pieces(pid_, &piece, 1) == 1;
 }
 
-bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost) {
+// Copies, in one system call, which frame is the innermost one and the surroundings of some frames.
+// False also if the thread runs another evaluation loop than when frame_word_ was read.
+bool StackReader::copy_with_word(const ThreadWords& thread, const uintptr_t* frames, size_t size,
+                                 uintptr_t* word) {
   windows_.clear();
   used_ = 0;
-  const platform::MemoryPiece piece = {thread.frame_word, &guess_, sizeof guess_};
-  if (platform::copy_pieces(pid_, &piece, 1) != 1) return false;
-  *innermost = guess_;
-  if (guess_ == 0) return true;
-  if (!copy_window(guess_, &thread.frame_word, innermost)) return false;
-  return *innermost == 0 || find(*innermost) != nullptr ||
-         copy_window(*innermost, nullptr, nullptr);
+  const bool has_loops = layout_.c_frame != kAbsent;
+  uintptr_t loop = 0;
+  platform::MemoryPiece pieces[2 + kInnermostCopies];
+  size_t count = 0;
+  if (has_loops) pieces[count++] = {thread.address + layout_.c_frame, &loop, sizeof loop};
+  pieces[count++] = {frame_word_, word, sizeof *word};
+  for (size_t i = 0; i < size; ++i) {
+    uintptr_t low = frames[i];
+    uintptr_t high = low + layout_.frame_bytes;
+    if (is_side_by_side(layout_)) {  // callers lie below, the next callees above
+      const uintptr_t page = lowest_of_page(low);
+      high = std::max(high, std::min(page + kPageBytes, low + kInnermostBytes));
+      low = std::max(page, low - std::min(low, kInnermostBytes));
+    }
+    const size_t at = make_room(high - low);
+    pieces[count++] = {low, &bytes_[at], high - low};
+    windows_.push_back({low, high, at});
+  }
+  return platform::copy_pieces(pid_, pieces, count) == count &&
+         (!has_loops || loop + layout_.frame == frame_word_);
+}
+
+// The first frame that was not copied with the innermost one: of generators, which lie anywhere,
+// and of the first frame below them. 0 if there is none.
+uintptr_t StackReader::first_missing(uintptr_t innermost) const noexcept {
+  for (uintptr_t at = innermost, depth = 0; at != 0 && depth < kGenerators; ++depth) {
+    const char* const words = find(at);
+    if (words == nullptr) return at;
+    if (layout_.frame_owner == kAbsent ||
+        load_at<uint8_t>(words, layout_.frame_owner) != kOwnedByGenerator)
+      return 0;
+    at = load_at<uintptr_t>(words, layout_.frame_previous);
+  }
+  return 0;
+}
+
+// Whether this thread was interrupted since begin_ns_: what it has copied is then of several times.
+bool StackReader::is_late() const noexcept {
+  return platform::monotonic_ns() - begin_ns_ > kUsualTimes * usual_ns_ + kAllowedNs;
+}
+
+// Repeats the copy with frames that the last one lacked, or if this thread was interrupted.
+bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost) {
+  uintptr_t frames[kInnermostCopies];
+  size_t size = 0;
+  for (size_t i = 0; i < kInnermostCopies; ++i) {
+    if (size == 0) {
+      if (!guess_innermost(thread)) return false;
+      *innermost = guess_;
+      if (guess_ == 0) return true;
+      frames[size++] = guess_;
+    }
+    if (frames[size - 1] % alignof(void*) != 0 || frames[size - 1] > UINTPTR_MAX - kPageBytes)
+      return false;
+    begin_ns_ = platform::monotonic_ns();
+    const bool copied = copy_with_word(thread, frames, size, innermost);
+    const int64_t took_ns = platform::monotonic_ns() - begin_ns_;
+    if (usual_ns_ == 0) usual_ns_ = took_ns;
+    const bool late = is_late();
+    usual_ns_ += (std::min(took_ns, 2 * usual_ns_ + kAllowedNs) - usual_ns_) / 16;
+    if (!copied) {
+      size = 0;
+    } else if (!late) {
+      const uintptr_t missing = first_missing(*innermost);
+      if (missing == 0) return true;
+      frames[size++] = missing;
+    }
+  }
+  return false;
 }
 
 bool StackReader::copy_chain(const ThreadWords& thread) {
@@ -119,7 +182,7 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
         links_.push_back(inner);
       }
       words = load(at);
-      if (words == nullptr) return false;
+      if (words == nullptr || (inner_at == innermost && is_late())) return false;
     }
     const uint8_t owner =
         layout_.frame_owner == kAbsent ? 0 : load_at<uint8_t>(words, layout_.frame_owner);
@@ -139,10 +202,22 @@ bool StackReader::copy_chain(const ThreadWords& thread) {
     inner.frame = inner_at = at;
     std::memcpy(inner.words, words, layout_.frame_bytes);
     at = load_at<uintptr_t>(words, layout_.frame_previous);
-    // It may have been copied after it returned, or as a generator's that waits.
-    if (at == 0 && inner_at == innermost && guess_ != innermost) at = guess_;
+    // On 3.10, it may have been copied after it returned, or as a generator's that waits.
+    if (at == 0 && !is_side_by_side(layout_) && inner_at == innermost && guess_ != innermost)
+      at = guess_;
+    if (at == 0 && owner == kOwnedByGenerator && !is_outermost(thread, inner)) return false;
   }
   return true;
+}
+
+// Whether a generator without a caller is what the thread runs, as in a thread that C code starts.
+// Otherwise its frame was copied after it was suspended, which removes its caller.
+bool StackReader::is_outermost(const ThreadWords& thread, const Link& generator) {
+  if (frames_.size() != 1) return false;
+  uintptr_t innermost = 0;
+  if (!copy_with_word(thread, &generator.frame, 1, &innermost) || innermost != generator.frame)
+    return false;
+  return load_at<uintptr_t>(find(innermost), layout_.frame_previous) == 0;
 }
 
 bool StackReader::copy_heads() {

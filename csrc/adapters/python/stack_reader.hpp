@@ -29,9 +29,12 @@ enum class StackState : uint8_t { complete, empty, torn };
 //
 // A thread that holds the GIL runs on while its frames are copied. The innermost frames are copied
 // by the system call that also reads which is the innermost one, within some tens of ns. That
-// reading is never repeated, because a second one would prefer functions that run for longer. Outer
+// copy is repeated only with frames of generators that it lacked, if the sampler was interrupted
+// meanwhile, or if the evaluation loop has ended: otherwise a second one would prefer functions
+// that run for longer. Outer
 // frames are copied later and compared again at the end. A stack is torn if a link or code object
-// is invalid, an outer frame has changed, or a frame lies above the top of the thread's stack.
+// is invalid, an outer frame has changed, a frame lies above the top of the thread's stack, or a
+// generator was suspended meanwhile.
 class StackReader {
  public:
   static constexpr size_t kMaxFrames = 1024;  // of deeper stacks, the innermost ones
@@ -62,9 +65,14 @@ class StackReader {
     char words[kMaxFrameBytes];
   };
 
-  bool copy_window(uintptr_t frame, const uintptr_t* word_address, uintptr_t* word);
+  bool guess_innermost(const ThreadWords& thread);
+  bool copy_with_word(const ThreadWords& thread, const uintptr_t* frames, size_t size,
+                      uintptr_t* word);
+  uintptr_t first_missing(uintptr_t innermost) const noexcept;
+  bool is_late() const noexcept;
   bool copy_chain(const ThreadWords& thread);
   bool copy_innermost(const ThreadWords& thread, uintptr_t* innermost);
+  bool is_outermost(const ThreadWords& thread, const Link& generator);
   const char* find(uintptr_t frame) const noexcept;
   const char* load(uintptr_t frame);
   size_t make_room(size_t size_bytes);
@@ -74,6 +82,9 @@ class StackReader {
   const Interpreter& interpreter_;
   const Layout& layout_;
   const int pid_;
+  uintptr_t frame_word_ = 0;  // address of the word that contains the innermost frame's address
+  int64_t begin_ns_ = 0;      // of the copy of the innermost frames
+  int64_t usual_ns_ = 0;      // that it takes
   std::vector<char> bytes_;
   size_t used_ = 0;
   std::vector<Window> windows_;
