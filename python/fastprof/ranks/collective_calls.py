@@ -23,7 +23,7 @@ from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventKind, EventTable
 from fastprof.ranks.device_links import launch_starts
 from fastprof.ranks.host_groups import RecordedCall, host_groups
-from fastprof.ranks.peer_calls import PAIRED, host_peers, pair_places, paired_group
+from fastprof.ranks.peer_calls import ANY_RANK, PAIRED, host_peers, pair_places, paired_group
 from fastprof.ranks.step_rows import step_rows
 
 __all__ = [
@@ -182,13 +182,7 @@ def _of_host(
     if len(pairs):
         own = [kinds[at] for at in pairs.tolist()]
         peers = host_peers(table, rows[pairs], own)
-        any_rank = sum(table.name(row).endswith("AnySource") for row in rows[pairs].tolist())
-        if any_rank:
-            missing["peers"] = (
-                f"{any_rank} of {counted(len(pairs), 'send or receive', 'sends and receives')} of gloo receive from "
-                "any rank, so they are not paired over ranks. Name the sender: recv(tensor, src)."
-            )
-        elif any(peer is None for peer in peers) or len(groups) > 1:
+        if any(peer is None for peer in peers) or len(groups) > 1:
             missing["peers"] = (
                 f"{counted(len(pairs), 'send or receive', 'sends and receives')} of gloo do not say their group and "
                 "peer, so they are not paired "
@@ -196,11 +190,21 @@ def _of_host(
             )
         else:
             members = groups[0]["ranks"] if groups else None
+            known = [peer for peer in peers if peer is not None]
+            if members is not None and len(members) == 2 and rank in members:  # any is the other
+                known = [(1 - members.index(rank), tag) for _, tag in known]
+            loose = {tag for peer, tag in known if peer == ANY_RANK}
             found = [
-                paired_group(name, kind, rank, peer[0], members, peer[1])
-                for kind, peer in zip(own, peers, strict=True)
-                if peer is not None
-            ]
+                "" if kind == "recv" and tag in loose
+                else paired_group(name, kind, rank, peer, members, tag)
+                for kind, (peer, tag) in zip(own, known, strict=True)
+            ]  # fmt: skip
+            if loose:
+                missing["peers"] = (
+                    f"{found.count('')} of {counted(len(pairs), 'send or receive', 'sends and receives')} of gloo "
+                    "receive from any rank, or have the tag of one that does, so they are not paired over ranks. Name "
+                    "the sender: recv(tensor, src)."
+                )
             issued = table.start_ns[rows[pairs]]
             names[pairs], sequence[pairs] = found, _pair_numbers(table, issued, found)
     return CollectiveCalls(

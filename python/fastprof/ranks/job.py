@@ -408,14 +408,22 @@ class Job:
     def _unmatched(self) -> list[str]:
         found = []
         if self.collectives.unmatched:
-            said = (
-                shard.manifest["missing"].get("collective_groups") for shard, _ in self._summaries
+            found.append(
+                f"{counted(self.collectives.unmatched, 'collective')} not matched: "
+                + " ".join(self._why("collective_groups"))
             )
-            why = next(filter(None, said), "")
-            found.append(f"{counted(self.collectives.unmatched, 'collective')} not matched: {why}")
+        found += [f"sends and receives: {each}" for each in self._why("peers")]
         if unpaired := self.collectives.unpaired:
             found.append(
                 f"{unpaired} sends and receives not paired: the receive ended before the send began. Record all ranks "
                 "from the same step, and the runtime's calls on their hosts."
             )
         return found
+
+    def _why(self, name: str) -> list[str]:
+        """Return what manifests say is missing, each reason with its ranks."""
+        ranks: dict[str, list[int]] = {}
+        for shard, _ in self._summaries:
+            if reason := shard.manifest["missing"].get(name):
+                ranks.setdefault(reason, []).append(shard.rank)
+        return [f"rank {number_list(each)}: {reason}" for reason, each in ranks.items()]

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from fastprof.model.table import EventTable
 
-__all__ = ["PAIRED", "Pair", "host_peers", "pair_of", "paired_group", "pair_places"]
+__all__ = ["ANY_RANK", "PAIRED", "Pair", "host_peers", "pair_of", "paired_group", "pair_places"]
 
 Array: TypeAlias = NDArray[Any]
 PAIRED = ("send", "recv")
 _PAIR = re.compile(r"(?:(.*) )?([0-9]+)->([0-9]+)(?: tag [0-9]+)?$", re.S)
-_ISSUES = {"c10d::send": "send", "c10d::recv_": "recv"}
+_ISSUES = {"c10d::send": "send", "c10d::recv_": "recv", "c10d::recv_any_source_": "recv"}
+ANY_RANK = -1  # peer of a receive from any rank
 
 
 class Pair(NamedTuple):
@@ -68,7 +69,7 @@ def pair_places(groups: Sequence[str], step: Array) -> list[int]:
 def host_peers(
     table: EventTable, rows: Array, kinds: Sequence[str]
 ) -> list[tuple[int, int] | None]:
-    """Return peer, a rank of its group, and tag of each send or receive of gloo; None if they are unknown."""
+    """Return peer, a rank of its group or ANY_RANK, and tag of each send or receive of gloo; None: unknown."""
     column = table.coded.get("concrete_inputs")
     names: Mapping[int, str] = {
         code: _ISSUES[name] for code, name in enumerate(table.names) if name in _ISSUES
@@ -85,14 +86,15 @@ def host_peers(
         found.append(None)
         if at >= 0 and table.end_ns[own[at]] >= table.start_ns[row]:
             code = int(column.codes[own[at]])
-            found[-1] = None if code < 0 else _peer(column.values[code])
+            any_rank = table.name(row).endswith("AnySource")
+            found[-1] = None if code < 0 else _peer(column.values[code], any_rank)
     return found
 
 
-def _peer(inputs: Any) -> tuple[int, int] | None:
-    """Return the last two inputs: peer and tag."""
+def _peer(inputs: Any, any_rank: bool) -> tuple[int, int] | None:
+    """Return the last two inputs: peer and tag. any_rank: the tag alone is one."""
     try:
         value = json.loads(inputs) if isinstance(inputs, str) else inputs
-        return int(value[-2]), int(value[-1])
+        return ANY_RANK if any_rank else int(value[-2]), int(value[-1])
     except (TypeError, ValueError, IndexError, KeyError):
         return None

@@ -132,27 +132,46 @@ def test_pairs_of_a_device_behind_its_host(tmp_path: Path, launches: bool) -> No
         assert any(each.startswith("4 sends and receives not paired") for each in job.problems)
 
 
-@pytest.mark.parametrize("any_rank", [False, True])
-def test_gloo_pairs_each_tag_by_itself(tmp_path: Path, any_rank: bool) -> None:
+@pytest.mark.parametrize(
+    ("any_rank", "members", "paired"),
+    [
+        (set(), None, {1, 2}),
+        ({1, 2}, None, set()),
+        ({2}, None, {1}),  # the other tag's receive names its sender
+        ({1, 2}, [0, 1], {1, 2}),  # any other rank is the only one
+    ],
+)
+def test_gloo_pairs_each_tag_by_itself(
+    tmp_path: Path, any_rank: set[int], members: list[int] | None, paired: set[int]
+) -> None:
     tables = []
+    begins = {}
     for rank, tags in enumerate(((1, 2), (2, 1))):
         rows = [(*profiler_step(0), 0, 1000)]
         inputs: list[Any] = [None]
-        name = ("send", "recvAnySource" if any_rank else "recv")[rank]
         for start, tag in zip((100, 200), tags, strict=True):
-            rows.append((f"c10d::{('send', 'recv_')[rank]}", "cpu_op", start, start + 20))
+            loose = rank == 1 and tag in any_rank
+            op = "recv_any_source_" if loose else ("send", "recv_")[rank]
+            name = "recvAnySource" if loose else ("send", "recv")[rank]
+            rows.append((f"c10d::{op}", "cpu_op", start, start + 20))
             rows.append((f"gloo:{name}", "user_annotation", start + 10, 500 + start))
-            inputs += [["", "", 1 - rank, tag], None]
+            inputs += [["", "", tag] if loose else ["", "", 1 - rank, tag], None]
+            begins[rank, tag] = start + 10
         coded = {"concrete_inputs": fastprof.table.CodedColumn.encode(inputs)}
         tables.append(table_of_rows(rows, coded=coded))
-    job = on_one_clock(tmp_path, tables)
-    matched = job.collectives
-    found = list(zip(matched.call.tolist(), matched.start.tolist(), strict=True))
-    if any_rank:
-        assert found == [(0, 110), (1, 210)]
-        assert (
-            "2 of 2 sends and receives of gloo receive from any rank"
-            in job.manifests[1]["missing"]["peers"]
-        )
-    else:
-        assert found == [(0, 110), (0, 210), (1, 210), (1, 110)] and job.problems == []
+    groups = [] if members is None else [{"name": "0", "ranks": members}]
+    for rank, table in enumerate(tables):
+        fastprof.ranks.write(table, tmp_path, rank=rank, world_size=2, groups=groups)
+    job = fastprof.ranks.open(tmp_path)
+    calls: dict[int, list[int]] = {}
+    for call, start in zip(
+        job.collectives.call.tolist(), job.collectives.start.tolist(), strict=True
+    ):
+        calls.setdefault(call, []).append(start)
+    found = sorted(starts for starts in calls.values() if len(starts) == 2)
+    assert found == sorted([begins[0, tag], begins[1, tag]] for tag in paired)
+    left = 2 - len(paired)
+    said = (
+        f"sends and receives: rank 1: {left} of 2 sends and receives of gloo receive from any rank"
+    )
+    assert any(each.startswith(said) for each in job.problems) is bool(left)
