@@ -190,6 +190,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "fresh_process": lambda rounds: script("hot_path/fresh_process.py", "--rounds", str(rounds)),
     "native_sampling": native_sampling,
     "sampling": lambda rounds: script("hot_path/sampling.py", "--rounds", str(min(rounds, 9))),
+    "samplers": lambda rounds: script("hot_path/samplers.py", "--rounds", str(min(rounds, 5))),
     "tasks": lambda rounds: script("hot_path/tasks.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),
     "compile_time": lambda rounds: script(
