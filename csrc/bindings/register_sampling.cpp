@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "adapters/python/gil.hpp"
+#include "adapters/python/running_loops.hpp"
 #include "adapters/python/stack_sampler.hpp"
 #include "bindings/column_array.hpp"
 #include "bindings/hold.hpp"
 #include "bindings/native_frames.hpp"
 #include "bindings/register.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
 
 namespace py = pybind11;
@@ -137,8 +139,8 @@ class StackSampler {
     if (problem.empty()) hold_.set();
     return problem;
   }
-  std::string write_to(const std::string& path, size_t file_bytes, double seconds) {
-    return sampler_->write_to(path, file_bytes, seconds);
+  std::string write_to(const std::string& path, size_t file_bytes, double seconds, bool grows) {
+    return sampler_->write_to(path, file_bytes, seconds, grows);
   }
   std::string native_problem() const { return sampler_->native_problem(); }
   void end() {
@@ -244,9 +246,9 @@ void register_sampling(py::module_& module) {
       .def("begin", &StackSampler::begin,
            "Start the sampling thread. Return why it cannot be started; empty if it runs.")
       .def("write_to", &StackSampler::write_to, py::arg("path"), py::arg("file_bytes"),
-           py::arg("seconds"),
-           "Write the samples into a new file that keeps the last ones, from begin() on. Return "
-           "what failed; empty if nothing.")
+           py::arg("seconds"), py::arg("grows") = false,
+           "Write the samples into a new file that keeps the last ones, from begin() on. grows: it "
+           "takes only the blocks that it uses. Return what failed; empty if nothing.")
       .def("end", &StackSampler::end,
            "Stop, if it is on; what was sampled stays. The destructor does, too.")
       .def_property_readonly("active", &StackSampler::active)
@@ -272,6 +274,25 @@ void register_sampling(py::module_& module) {
       "Return where this interpreter has its main state and threads, and the thread with the GIL, "
       "as "
       "offsets; 2**64 - 1 if unknown.");
+  module.def(
+      "learn_running_loops",
+      [](const py::object& marker) { return python_adapter::learn_running_loops(marker.ptr()); },
+      py::arg("marker"),
+      "Find where thread states have their running event loop, which is `marker` on the calling "
+      "thread. Return whether that is known: on CPython 3.14 and newer.");
+  module.def(
+      "running_loops",
+      [] {
+        py::typing::List<py::object> found;
+        for (PyObject* loop : python_adapter::running_loops())
+          found.append(py::reinterpret_steal<py::object>(loop));
+        return found;
+      },
+      "Return the event loops that run, of all threads, after learn_running_loops().");
+  module.def(
+      "name_this_thread", [](const std::string& name) { platform::name_this_thread(name.c_str()); },
+      py::arg("name"),
+      "Name the calling thread for the kernel. OwnUse counts those that begin with fastprof-.");
   module.def("sampling_after_fork_in_child", [] { ++g_sampling_forks; });
 }
 

@@ -17,6 +17,7 @@ namespace python_adapter {
 namespace {
 
 constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kGrowthBytes = size_t{1} << 16;
 
 // The payloads of records; a code's texts follow it.
 struct CodePayload {
@@ -45,8 +46,11 @@ void store_release(uint64_t* to, uint64_t value) noexcept {
 
 }  // namespace
 
-SampleFile::SampleFile(double hz, size_t segment_bytes, int64_t max_ns)
-    : hz_(hz), segment_bytes_(segment_bytes / 8 * 8), max_ns_(max_ns) {}
+SampleFile::SampleFile(double hz, size_t segment_bytes, int64_t max_ns, bool grows)
+    : hz_(hz),
+      segment_bytes_(segment_bytes / 8 * 8),
+      max_ns_(max_ns),
+      grows_(grows && !FASTPROF_DARWIN) {}
 
 SampleFile::~SampleFile() {
   if (mapped_ != nullptr) ::munmap(mapped_, kSampleFilePage + kSampleSegments * segment_bytes_);
@@ -58,14 +62,16 @@ std::string SampleFile::open(const std::string& path) {
   if (file < 0) return "cannot create " + path + ": " + std::strerror(errno);
   // Written, so that a full file system is an error here and no SIGBUS later.
   const std::vector<char> zeros(size_t{1} << 16);
+  const size_t written_bytes = grows_ ? kSampleFilePage : size;
   int problem = 0;
-  for (size_t at = 0; at < size && problem == 0;) {
-    const ssize_t written = ::write(file, zeros.data(), std::min(zeros.size(), size - at));
+  for (size_t at = 0; at < written_bytes && problem == 0;) {
+    const ssize_t written = ::write(file, zeros.data(), std::min(zeros.size(), written_bytes - at));
     if (written > 0)
       at += static_cast<size_t>(written);
     else if (errno != EINTR)
       problem = errno;
   }
+  if (problem == 0 && grows_ && ::ftruncate(file, static_cast<off_t>(size)) != 0) problem = errno;
   void* mapped = MAP_FAILED;
   if (problem == 0) {
     mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -76,12 +82,31 @@ std::string SampleFile::open(const std::string& path) {
     ::unlink(path.c_str());
     return "cannot write " + path + ": " + std::strerror(problem);
   }
+  path_ = path;
   mapped_ = static_cast<char*>(mapped);
   auto* const header = reinterpret_cast<SampleFileHeader*>(mapped_);
   header->segment_bytes = segment_bytes_;
   header->hz = hz_;
   store_release(&header->magic, kSampleFileMagic);
   return {};
+}
+
+// Reserves the blocks of the current segment's first bytes, so that a store into them cannot fault.
+// The file has no descriptor meanwhile: a program may close all that it does not know.
+bool SampleFile::reserve(size_t used_bytes) noexcept {
+  size_t& reserved = reserved_[current_];
+  if (!grows_ || used_bytes <= reserved) return true;
+  if (has_no_space_) return false;
+  const size_t until = std::min(segment_bytes_, used_bytes + kGrowthBytes);
+  const size_t begin = kSampleFilePage + current_ * segment_bytes_ + reserved;
+  const int file = ::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+#if !FASTPROF_DARWIN
+  has_no_space_ = file < 0 || ::posix_fallocate(file, static_cast<off_t>(begin),
+                                                static_cast<off_t>(until - reserved)) != 0;
+#endif
+  if (file >= 0) ::close(file);
+  if (!has_no_space_) reserved = until;
+  return !has_no_space_;
 }
 
 bool SampleFile::is_segment_over(int64_t now_ns) const noexcept {
@@ -106,6 +131,7 @@ char* SampleFile::append(SampleRecord kind, size_t payload_bytes) noexcept {
     is_full_ = true;
     return nullptr;
   }
+  if (!reserve(used_ + size)) return nullptr;
   char* const at = mapped_ + kSampleFilePage + current_ * segment_bytes_ + used_;
   const SampleRecordHead head{kind, static_cast<uint32_t>(size)};
   std::memcpy(at, &head, sizeof head);
@@ -162,9 +188,14 @@ void SampleFile::update_run(size_t number, const SampleRun& run) noexcept {
   payload->count = run.count;
 }
 
-void SampleFile::commit() noexcept {
-  store_release(&reinterpret_cast<SampleFileHeader*>(mapped_)->segments[current_].used_bytes,
-                used_);
+void SampleFile::commit(const SampleCounts& counts) noexcept {
+  auto* const header = reinterpret_cast<SampleFileHeader*>(mapped_);
+  header->ticks = counts.ticks;
+  header->missed_ticks = counts.missed_ticks;
+  header->torn_samples = counts.torn;
+  header->samples_without_room = counts.no_room;
+  header->sampler_cpu_ns = counts.cpu_ns;
+  store_release(&header->segments[current_].used_bytes, used_);
 }
 
 }  // namespace python_adapter

@@ -12,6 +12,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
+struct SampleCounts;
 struct SampleRun;
 struct StackNode;
 
@@ -20,7 +21,7 @@ struct StackNode;
 // the current segment is full or old enough, the older one is overwritten.
 //
 // A record begins with SampleRecordHead and is a multiple of 8 bytes long. Little-endian, as all
-// supported machines are. Read by python/fastprof/flight_recorder/sample_file.py.
+// supported machines are. Read by python/fastprof/decode/sample_file.py.
 constexpr uint64_t kSampleFileMagic = 0x31504d4153465046u;  // "FPFSAMP1"
 constexpr size_t kSampleFilePage = 4096;
 constexpr size_t kSampleSegments = 2;
@@ -35,6 +36,8 @@ struct SampleFileHeader {
   uint64_t segment_bytes;
   double hz;
   SampleSegment segments[kSampleSegments];
+  uint64_t ticks, missed_ticks, torn_samples, samples_without_room;
+  int64_t sampler_cpu_ns;
 };
 
 enum class SampleRecord : uint32_t { code = 1, node = 2, thread = 3, run = 4 };
@@ -47,13 +50,14 @@ struct SampleRecordHead {
 // Use from one thread.
 class SampleFile {
  public:
-  // max_ns: how long one segment records.
-  SampleFile(double hz, size_t segment_bytes, int64_t max_ns);
+  // max_ns: how long one segment records. grows: blocks of the file are reserved as they are used;
+  // if that fails, the file keeps what it has, and nothing more is added.
+  SampleFile(double hz, size_t segment_bytes, int64_t max_ns, bool grows);
   ~SampleFile();
   SampleFile(const SampleFile&) = delete;
   SampleFile& operator=(const SampleFile&) = delete;
 
-  // Creates the file, with all its blocks. Returns what failed; empty: nothing.
+  // Creates the file, with all its blocks unless it grows. Returns what failed; empty: nothing.
   std::string open(const std::string& path);
 
   // Whether the caller has to forget all numbers, and call begin_segment().
@@ -69,14 +73,19 @@ class SampleFile {
   void update_run(size_t number, const SampleRun& run) noexcept;
 
   // Publishes what was appended.
-  void commit() noexcept;
+  void commit(const SampleCounts& counts) noexcept;
 
  private:
   char* append(SampleRecord kind, size_t payload_bytes) noexcept;
+  bool reserve(size_t used_bytes) noexcept;
 
   const double hz_;
   const size_t segment_bytes_;
   const int64_t max_ns_;
+  const bool grows_;
+  std::string path_;
+  size_t reserved_[kSampleSegments]{};  // bytes of each segment, if the file grows
+  bool has_no_space_ = false;
   char* mapped_ = nullptr;
   size_t current_ = 0;
   uint64_t number_ = 0;

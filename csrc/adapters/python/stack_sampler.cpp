@@ -131,9 +131,10 @@ std::string StackSampler::begin(int64_t unix_offset_ns) {
   return problem;
 }
 
-std::string StackSampler::write_to(const std::string& path, size_t file_bytes, double seconds) {
+std::string StackSampler::write_to(const std::string& path, size_t file_bytes, double seconds,
+                                   bool grows) {
   auto file = std::make_unique<SampleFile>(hz_, file_bytes / kSampleSegments,
-                                           static_cast<int64_t>(seconds * 1e9));
+                                           static_cast<int64_t>(seconds * 1e9), grows);
   std::string problem = file->open(path);
   if (problem.empty()) file_ = std::move(file);
   return problem;
@@ -209,7 +210,9 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
     sample_wanted(now_ns, number);
   }
   last_tick_ns_ = now_ns;
-  if (file_ != nullptr) file_->commit();
+  if (file_ == nullptr) return;
+  platform::read_thread_cpu_ns(platform::thread_id(), &counts_.cpu_ns);
+  file_->commit(counts_);
 }
 
 // Forgets all numbers: the records of a segment do not refer to another one.

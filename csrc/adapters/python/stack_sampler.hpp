@@ -79,8 +79,9 @@ class StackSampler {
   std::string begin(int64_t unix_offset_ns);
 
   // Before begin(): the samples go into a file that keeps at least the last `seconds`, if they fit
-  // into half of it; results have those of its newest segment only. Returns what failed.
-  std::string write_to(const std::string& path, size_t file_bytes, double seconds);
+  // into half of it; results have those of its newest segment only. grows: see SampleFile. Returns
+  // what failed.
+  std::string write_to(const std::string& path, size_t file_bytes, double seconds, bool grows);
 
   // Whether the other process has ended, or executes another program.
   bool is_over() const noexcept { return is_over_.load(std::memory_order_relaxed); }

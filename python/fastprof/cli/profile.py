@@ -53,6 +53,7 @@ _OPTIONS = {
     "with-modules": ("with_modules", "record calls of torch.nn.Module objects"),
     "calls": ("python_calls", "record every call of a function"),
     "native": ("native", "record frames of compiled code in stacks"),
+    "follow": ("follow_children", "also record the Python processes that start meanwhile"),
 }
 
 

@@ -40,7 +40,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     recording.add_argument(
         "--sample-tasks",
         action="store_true",
-        help="also sample where suspended asyncio tasks wait, at most 50 times a second (implies --sample)",
+        help="also sample where suspended tasks of asyncio and trio wait, at most 50 times a second (implies --sample)",
     )
     recording.add_argument(
         "--min-duration",

@@ -87,6 +87,14 @@ def add_parser(commands: Subparsers) -> None:
     )
     parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
     parser.add_argument("--no-table", action="store_true", help="do not print the table")
+    parser.add_argument(
+        "--sample-mode",
+        type=_sample_mode,
+        default="wall",
+        metavar="MODE",
+        help="which samples the table of samples counts: wall (all; the default), cpu, off_cpu, gil, gil_wait,"
+        " exception, or awaits (implies --sample-tasks); implies --sample",
+    )
     recording = add_recording_options(parser)
     recording.add_argument(
         "--this-thread",
@@ -131,6 +139,14 @@ def add_parser(commands: Subparsers) -> None:
     parser.set_defaults(command=run)
 
 
+def _sample_mode(text: str) -> str:
+    from fastprof.model.sampled_stacks import MODES
+
+    if text not in MODES:
+        raise argparse.ArgumentTypeError(f"unknown mode {text!r}. Use one of {', '.join(MODES)}.")
+    return text
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the program under a profile; exit the way the program does."""
     from fastprof import profile, receive_itt, receive_nvtx
@@ -138,6 +154,9 @@ def run(options: argparse.Namespace) -> int:
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
+    if options.sample_mode != "wall" and options.sample is None:
+        options.sample = 1000.0
+    options.sample_tasks |= options.sample_mode == "awaits"
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
@@ -290,11 +309,12 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
     if has_calls:
         print_message("\n".join(calls_lines(table, options, screen)))
     if _has_samples(profiler):
-        samples = profiler.samples().table(row_limit=options.row_limit, max_width=screen.width or 0)
-        print_message("\n".join(map(screen.line, samples.split("\n"))))
-        if options.sample_tasks:
+        modes = [options.sample_mode]
+        if options.sample_tasks and options.sample_mode == "wall":
+            modes.append("awaits")
+        for mode in modes:
             samples = profiler.samples().table(
-                mode="awaits", row_limit=options.row_limit, max_width=screen.width or 0
+                mode=mode, row_limit=options.row_limit, max_width=screen.width or 0
             )
             print_message("\n".join(map(screen.line, samples.split("\n"))))
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):

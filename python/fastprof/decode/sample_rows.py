@@ -44,9 +44,7 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
     depth = np.zeros(len(parent), np.int32)
     for number, above in enumerate(parent.tolist()):
         depth[number] = depth[above] + 1 if above >= 0 else 0
-    known = {
-        t.tid: i for i, t in enumerate(tracks) if t.pid == table.pid and t.thread_id < 0 and t.tid
-    }
+    known = {(t.pid, t.tid): i for i, t in enumerate(tracks) if t.thread_id < 0 and t.tid}
     parts: list[_Rows] = []
     first = len(table)
     ranges = _ranges(table)
@@ -54,13 +52,14 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
         runs = np.flatnonzero(samples.thread == thread)
         if not len(runs):
             continue
-        track = known.get(tid)
+        pid = samples.pid_of(thread, table.pid)
+        track = known.get((pid, tid))
         if track is None:
             track = len(tracks)
             unused = max((t.id for t in tracks), default=0) + 1
-            tracks.append(Track(unused, table.pid, tid, name))
+            tracks.append(Track(unused, pid, tid, name))
             if tid:
-                known[tid] = track
+                known[pid, tid] = track
         inside = ranges[table.column("track")[ranges] == track]
         start, node, end_ns = _pieces(samples, runs, of_node, table, inside)
         rows = _rows_of(start, node, end_ns, parent, code, depth, track)

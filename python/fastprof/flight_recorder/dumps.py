@@ -14,7 +14,7 @@ import numpy as np
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.visible_text import visible_text
-from fastprof.flight_recorder.sample_file import copied_samples, read_samples
+from fastprof.decode.sample_file import copied_samples, read_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.model.columns import EventFlag, EventKind
 from fastprof.profiler.recovery import program_name, recover

@@ -8,7 +8,7 @@ import struct
 from collections import Counter
 from typing import Any, BinaryIO
 
-from fastprof.flight_recorder.sample_file import (
+from fastprof.decode.sample_file import (
     MAGIC,
     PAGE_BYTES,
     RUN,

@@ -15,10 +15,10 @@ from typing import Any
 from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
+from fastprof.decode.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder import workers
 from fastprof.flight_recorder.aggregation import Aggregation
 from fastprof.flight_recorder.dumps import Dumps, read_dump, write_dump
-from fastprof.flight_recorder.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.flight_recorder.step_work import StepWork
 from fastprof.flight_recorder.thread_stacks import thread_stacks

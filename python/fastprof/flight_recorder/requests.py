@@ -55,6 +55,7 @@ PROFILE_OPTIONS = {
     "tasks": bool,
     "max_bytes": int,
     "sample_hz": float,
+    "follow_children": bool,
 }
 _MAX_REQUEST_BYTES = 65536
 _MAX_SECONDS = 3600.0

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -49,6 +49,7 @@ class SampledStacks:
     name); behind them rows of suspended tasks, sampled tasks_hz times a second. counts: ticks, missed_ticks,
     torn_samples, samples_without_room, sampler_cpu_ns, with native frames also native_stacks and
     samples_without_native, with tasks also task_ticks, torn_tasks, task_samples_left_out and task_sampler_cpu_ns.
+    pids: the process of each thread; (): the one that recorded.
     """
 
     hz: float
@@ -65,6 +66,7 @@ class SampledStacks:
     threads: tuple[tuple[int, str], ...]
     counts: Mapping[str, int]
     tasks_hz: float = 0.0
+    pids: tuple[int, ...] = ()
 
     @property
     def period_ns(self) -> int:
@@ -75,12 +77,65 @@ class SampledStacks:
     def threads_size(self) -> int:
         """Number of threads without the tasks."""
         tasks = self.thread[self.is_task]
-        return int(tasks.min()) if len(tasks) else len(self.threads)
+        return len(self.threads) - (int(tasks.max() - tasks.min()) + 1 if len(tasks) else 0)
+
+    def pid_of(self, thread: int, own: int) -> int:
+        """Return the process of a thread. own: the one that recorded."""
+        return self.pids[thread] if self.pids else own
+
+    def with_process(self, other: SampledStacks, pid: int, own: int) -> SampledStacks:
+        """Return the samples with those of another process, which are behind them. own: the one that recorded."""
+        sizes = {"thread": len(self.threads), "node": len(self.parent)}
+        sizes |= {"parent": len(self.parent), "code": len(self.codes)}
+        columns: dict[str, Any] = {}
+        for name in ("first_ns", "last_ns", "count", "state", "line", *sizes):
+            column, added = getattr(self, name), getattr(other, name)
+            moved = np.where(added < 0, added, added + sizes.get(name, 0))
+            columns[name] = np.concatenate([column, moved.astype(column.dtype)])
+        counts = {**other.counts, **self.counts}
+        for name in self.counts.keys() & other.counts.keys():
+            counts[name] = self.counts[name] + other.counts[name]
+        return replace(
+            self,
+            codes=(*self.codes, *other.codes),
+            threads=(*self.threads, *other.threads),
+            pids=(*(self.pids or [own] * len(self.threads)), *[pid] * len(other.threads)),
+            counts=counts,
+            **columns,
+        )
 
     def with_names(self, names: Mapping[int, str]) -> SampledStacks:
         """Return the samples with the names of threads that `names` has, by the kernel's id."""
         threads = tuple((tid, names.get(tid) or name) for tid, name in self.threads)
         return replace(self, threads=threads)
+
+    def threads_that_start_in(self, files: Callable[[str], bool]) -> set[int]:
+        """Return the threads without an outermost frame in another file than those for which `files` is true."""
+        elsewhere: list[bool] = []  # of nodes, whose parents precede them
+        for parent, code in zip(self.parent.tolist(), self.code.tolist(), strict=True):
+            elsewhere.append(elsewhere[parent] if parent >= 0 else not files(self.codes[code][1]))
+        outside = np.array([*elsewhere, False], np.bool_)[self.node]
+        return set(range(len(self.threads))) - set(self.thread[outside].tolist())
+
+    def without_threads(self, leaves_out: Sequence[bool]) -> SampledStacks:
+        """Return the samples without those of the threads for whose index `leaves_out` is true."""
+        if not any(leaves_out):
+            return self
+        out = np.array(leaves_out, np.bool_)
+        kept = ~out[self.thread]
+        number = np.cumsum(~out) - 1
+        columns: dict[str, Any] = {
+            name: getattr(self, name)[kept]
+            for name in ("first_ns", "last_ns", "node", "count", "state")
+        }
+        left = np.flatnonzero(~out).tolist()
+        return replace(
+            self,
+            thread=number[self.thread[kept]].astype(self.thread.dtype),
+            threads=tuple(self.threads[i] for i in left),
+            pids=tuple(self.pids[i] for i in left) if self.pids else (),
+            **columns,
+        )
 
     def without_outermost(self, leaves_out: Callable[[str], bool]) -> SampledStacks:
         """Return the samples without the outermost frames for whose files `leaves_out` is true."""

@@ -31,12 +31,15 @@ class TaskSteps:
             awaits_of.setdefault(int(track[row]), []).append(row)
         self.names: list[str] = [NO_TASK]
         known = {NO_TASK: 0}
-        parts: dict[int, list[tuple[int, int, int]]] = {}  # id of the kernel -> begin, end, name
+        self._pid = table.pid
+        # (process, id of the kernel) -> begin, end, name
+        parts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for row in lives.tolist():
             name = known.setdefault(table.name(row), len(known))
             if name == len(self.names):
                 self.names.append(table.name(row))
-            steps = parts.setdefault(table.tracks[int(track[row])].tid, [])
+            place = table.tracks[int(track[row])]
+            steps = parts.setdefault((place.pid, place.tid), [])
             at, end = int(table.start_ns[row]), int(table.end_ns[row])
             suspended = (
                 (int(table.start_ns[each]), int(table.end_ns[each]))
@@ -48,7 +51,7 @@ class TaskSteps:
                     at = over
             if at < end:
                 steps.append((at, end, name))
-        self._steps = {tid: np.array(sorted(each), np.int64) for tid, each in parts.items()}
+        self._steps = {key: np.array(sorted(each), np.int64) for key, each in parts.items()}
 
     def counts(self, samples: SampledStacks, kept: Array) -> list[int]:
         """Return the number of samples in each of `names`. kept: mask of the runs that count.
@@ -59,7 +62,7 @@ class TaskSteps:
         for thread, (tid, _) in enumerate(samples.threads):
             runs = np.flatnonzero(kept & (samples.thread == thread))
             count = samples.count[runs].astype(np.int64)
-            steps = self._steps.get(tid)
+            steps = self._steps.get((samples.pid_of(thread, self._pid), tid))
             if steps is None or not len(steps):
                 found[0] += count.sum()
                 continue

@@ -12,7 +12,7 @@ from fastprof.base import errors
 from fastprof.profiler.open_profiles import closed, opened
 from fastprof.profiler.options import Options
 from fastprof.profiler.recording import Recording
-from fastprof.record.shard_folder import ShardFolder, activities_of
+from fastprof.record.shard_folder import ShardFolder, activities_of, samples_beside
 
 __all__ = ["ChildRecording"]
 
@@ -37,7 +37,10 @@ class ChildRecording:
 
     def start(self, facts: list[tuple[str, str]]) -> None:
         """Start recording. facts: metadata of the process. Raises what Recording.start() raises."""
-        options = replace(self.options, backing_file=self._folder.new_shard(), missing={})
+        shard = self._folder.new_shard()
+        options = replace(
+            self.options, backing_file=shard, sample_file=samples_beside(shard), missing={}
+        )
         recording = Recording(options, facts=facts, keep_file=True)
         try:
             recording.start()

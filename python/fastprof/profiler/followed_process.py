@@ -61,6 +61,7 @@ _RECORDING_OPTIONS = (
     "gc_events",
     "python_memory",
     "tasks",
+    "sample_hz",
 )
 
 

@@ -79,4 +79,8 @@ def _of_python(options: Options) -> Iterator[Observer]:
     if options.python_memory:
         yield PythonMemory(options.python_memory == "exact")
     if options.sample_hz:
-        yield StackSampling(options.sample_hz, native=options.native, tasks=options.sample_tasks)
+        if options.sample_file:
+            yield StackSampling(options.sample_hz, file=options.sample_file)
+        else:
+            native, tasks = options.native, options.sample_tasks
+            yield StackSampling(options.sample_hz, native=native, tasks=tasks)

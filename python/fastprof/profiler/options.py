@@ -84,6 +84,7 @@ class Options:
     tasks: bool = True
     sample_hz: float = 0.0  # 0: stacks are not sampled
     sample_tasks: bool = False
+    sample_file: str = ""  # of a followed process
     quiet: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -225,9 +226,11 @@ def make_options(
         )
     if sample_tasks and not sample_hz:
         raise errors.ValueError("sample_tasks=True requires sample_hz. Add sample_hz=1000.")
-    if sample_hz and follow_children:
+    if sample_hz and follow_children and (native or sample_tasks):
+        what = [name for name, on in (("native", native), ("sample_tasks", sample_tasks)) if on]
         missing["sample_hz"] = (
-            "sample_hz applies to this process only: the processes that it starts are not sampled"
+            f"{' and '.join(what)} apply to the samples of this process only: those of the processes that it starts"
+            " are of Python stacks of threads"
         )
     profile_memory = profile_memory or bool(python_memory)
     categories = 0

@@ -353,6 +353,8 @@ class Recording:
         result = self._with_parameters(Result(capture, self._options, metadata, pauses))
         result.distributed = self._distributed
         result.samples = self._samples(capture)
+        if self._children is not None and result.samples is not None:
+            result.samples = self._children.samples_with(result.samples)
         self._alone(
             "metadata",
             "metadata of the job or the GPUs is missing",

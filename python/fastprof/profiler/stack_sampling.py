@@ -19,6 +19,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
 _TASKS = "fastprof.profiler.task_sampling"
 MAX_RUNS = 1 << 23  # of 40 bytes
+_FILE_BYTES, _FILE_SECONDS = (
+    64 << 20,
+    1e9,
+)  # of a followed process; 20 minutes of a busy thread at 1 kHz in each half
 
 
 class StackSampling(Observer):
@@ -26,8 +30,12 @@ class StackSampling(Observer):
 
     missing = "sample_hz"
 
-    def __init__(self, hz: float, *, native: bool = False, tasks: bool = False) -> None:
+    def __init__(
+        self, hz: float, *, native: bool = False, tasks: bool = False, file: str = ""
+    ) -> None:
+        """file: new file for the samples, which another process reads; "": they are in `samples` after finish()."""
         self._hz = hz
+        self._file = file
         self._tasks: Any = None
         if tasks:
             from fastprof.profiler.task_sampling import SuspendedTasks
@@ -39,7 +47,10 @@ class StackSampling(Observer):
 
     def start(self) -> list[str]:
         self._names = _thread_names()
-        problem = self._sampler.begin()
+        problem = self._file and self._sampler.write_to(
+            self._file, _FILE_BYTES, _FILE_SECONDS, grows=True
+        )
+        problem = problem or self._sampler.begin()
         if problem:
             return [f"stacks are not sampled: {problem}"]
         problems = [] if self._tasks is None else self._tasks.start()
@@ -54,6 +65,8 @@ class StackSampling(Observer):
         if self._tasks is not None:
             self._tasks.finish()
         self._sampler.end()
+        if self._file:
+            return []
         found = samples_of(self._sampler, self._hz, self._names)
         self._samples = found.without_outermost(is_start)
         sampling: Any = sys.modules.get(_TASKS)
@@ -76,7 +89,7 @@ class StackSampling(Observer):
 
 def samples_of(sampler: _core.StackSampler, hz: float, names: Mapping[int, str]) -> SampledStacks:
     """Return what a sampler has found, after its end(). names: of threads, by the kernel's id."""
-    columns = sampler.columns()
+    columns: dict[str, Any] = {**sampler.columns()}
     tids = columns.pop("tid").tolist()
     kernel_names = zip(tids, sampler.thread_names(), strict=True)
     return SampledStacks(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SuspendedTasks: sample where the suspended asyncio tasks of the process wait, as chains of coroutines.
+"""SuspendedTasks: sample where the suspended tasks of asyncio and trio wait, as chains of coroutines.
 
 Coroutines that do not run belong to no thread's stack, and only the GIL keeps them from running on. So a thread that
 takes the GIL reads them, at a lower rate than that of the sampler of threads.
@@ -8,19 +8,17 @@ takes the GIL reads them, at a lower rate than that of the sampler of threads.
 from __future__ import annotations
 
 import _thread
-import gc
 import random
-import re
 import sys
 import time
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 import numpy as np
 
+from fastprof import _core
+from fastprof.adapters.living_tasks import AsyncioTasks, TrioTasks, awaited_frames
 from fastprof.base.visible_text import visible_text
 from fastprof.model.sampled_stacks import AWAITS_STATE, SampledStacks
 
@@ -32,9 +30,6 @@ _MAX_SHARE = 0.02  # of the time in which the GIL is held
 _MAX_RUNS = 1 << 20
 _MAX_FRAMES = 256
 _READY = ("(ready: waits for the event loop)", "", 0)
-_DEFAULT_NAME = re.compile(r"Task-\d+")
-# What leads to a coroutine's awaited one without an attribute; their referents have it.
-_WRAPPERS = ("coroutine_wrapper", "async_generator_asend", "async_generator_athrow")
 _Code = tuple[str, str, int]
 _Path = tuple[tuple[_Code, int], ...]  # functions and lines, outermost first
 
@@ -44,17 +39,7 @@ _samplers: set[int] = set()  # the kernel's ids of threads that sample, or did
 
 def without_samplers(samples: SampledStacks) -> SampledStacks:
     """Return the samples without those of threads that sample tasks, of this profile or of another one."""
-    own = [tid in _samplers for tid, _ in samples.threads]
-    if not any(own):
-        return samples
-    kept = ~np.array(own, np.bool_)[samples.thread]
-    number: Any = np.cumsum(~np.array(own)) - 1
-    columns = {
-        name: getattr(samples, name)[kept]
-        for name in ("first_ns", "last_ns", "node", "count", "state")
-    }
-    threads = tuple(t for t, is_own in zip(samples.threads, own, strict=True) if not is_own)
-    return replace(samples, thread=number[samples.thread[kept]], threads=threads, **columns)
+    return samples.without_threads([tid in _samplers for tid, _ in samples.threads])
 
 
 class SuspendedTasks:
@@ -62,6 +47,7 @@ class SuspendedTasks:
 
     def __init__(self, hz: float) -> None:
         self.hz = min(hz, _MAX_HZ)
+        self._libraries = (AsyncioTasks(), TrioTasks())
         self._random = random.Random()  # the program's own numbers stay as they are
         self._pause = _thread.allocate_lock()
         self._ended = False
@@ -75,14 +61,15 @@ class SuspendedTasks:
 
     def start(self) -> list[str]:
         """Begin; return what is not sampled."""
-        if sys.hexversion >= 0x030E0000:
-            return ["suspended tasks are not sampled: use CPython 3.10 to 3.13"]
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return ["suspended tasks are not sampled: use a CPython with a GIL"]
         self._pause.acquire()
         _thread.start_new_thread(self._run, ())
         return []
 
     def _run(self) -> None:
         _samplers.add(_thread.get_native_id())
+        _core.name_this_thread("fastprof-tasks")
         cost_s = 0.0
         while True:
             wait_s = max(self._random.uniform(0.5, 1.5) / self.hz, cost_s / _MAX_SHARE)
@@ -97,46 +84,43 @@ class SuspendedTasks:
 
     def _tick(self) -> None:
         self._counts["task_ticks"] += 1
-        found: list[Any] = []
-        asyncio = sys.modules.get("asyncio.tasks")
-        for name in ("_all_tasks", "_scheduled_tasks"):
-            try:
-                found += getattr(asyncio, name, ())
-            except RuntimeError:  # tasks began or ended meanwhile
-                self._counts["torn_tasks"] += 1
-        at_ns = time.time_ns()
-        for key, (known, row) in list(self._row_of.items()):
-            task = known()
-            if task is None or self._is_done(task):
-                del self._row_of[key]
-                self._add(row, None, at_ns)
-                self._free.setdefault(self._names[row], []).append(row)
-        for task in found:
+        found: list[tuple[Any, Any]] = []
+        try:
+            for library in self._libraries:
+                found += ((library, task) for task in library.find())
+        except BaseException:  # of a class of the program's own, or tasks began or ended meanwhile
+            self._counts["torn_tasks"] += 1
+        else:
+            self._free_rows({id(task): task for _, task in found})
+        for library, task in found:
             if self._ended:
                 return
             try:
-                if self._is_done(task) or (row := self._row(task)) < 0:
+                if (row := self._row(library, task)) < 0:
                     continue
                 at_ns = time.time_ns()
-                path = self._path(task)
+                path = self._path(library, task)
             except BaseException:  # of a class of the program's own
                 self._counts["torn_tasks"] += 1
                 continue
             self._add(row, path, at_ns)
 
-    def _is_done(self, task: Any) -> bool:
-        try:
-            return bool(task.done())
-        except BaseException:  # of a class of the program's own
-            self._counts["torn_tasks"] += 1
-            return True
+    def _free_rows(self, living: dict[int, Any]) -> None:
+        """Leave the rows of tasks that have ended to later tasks of their names."""
+        at_ns = time.time_ns()
+        for key, (known, row) in list(self._row_of.items()):
+            task = known()
+            if task is None or living.get(key) is not task:
+                del self._row_of[key]
+                self._add(row, None, at_ns)
+                self._free.setdefault(self._names[row], []).append(row)
 
-    def _row(self, task: Any) -> int:
+    def _row(self, library: Any, task: Any) -> int:
         """Return the number of a task's row, of those that ended tasks of its name have left; -1: none."""
         known = self._row_of.get(id(task))
         if known is not None and known[0]() is task:
             return known[1]
-        name = _label(task)
+        name = visible_text(f"task {library.name(task)}")
         free = self._free.get(name)
         if not free and len(self._names) == _MAX_TASKS:
             self._counts["task_samples_left_out"] += 1
@@ -147,20 +131,16 @@ class SuspendedTasks:
         self._row_of[id(task)] = weakref.ref(task), row
         return row
 
-    def _path(self, task: Any) -> _Path | None:
+    def _path(self, library: Any, task: Any) -> _Path | None:
         """Return the chain of a task's coroutines; None if it runs."""
-        frames = []
-        coroutine = task.get_coro()
+        coroutine = library.coroutine(task)
         if getattr(coroutine, "cr_running", False) or getattr(coroutine, "gi_running", False):
             return None
-        for frame in _frames(coroutine):
-            frames.append((frame, frame.f_lasti, frame.f_lineno))
-            if len(frames) == _MAX_FRAMES:
-                break
-        waits = getattr(task, "_fut_waiter", None) is not None
+        frames = [(frame, frame.f_lasti, frame.f_lineno) for frame in awaited_frames(coroutine)]
+        waits = library.waits(task)
         path = [
             ((_name(frame.f_code), frame.f_code.co_filename, frame.f_code.co_firstlineno), line)
-            for frame, _, line in frames
+            for frame, _, line in frames[:_MAX_FRAMES]
         ]
         if any(frame.f_lasti != last for frame, last, _ in frames):
             self._counts["torn_tasks"] += 1
@@ -227,34 +207,5 @@ class SuspendedTasks:
         )
 
 
-def _frames(at: Any) -> Iterator[Any]:
-    """Yield the frames of a suspended coroutine and of those that it awaits, outermost first."""
-    while at is not None:
-        # Exactly these types: an attribute of another object may be the program's own code.
-        if type(at) is CoroutineType:
-            frame, following = at.cr_frame, at.cr_await
-        elif type(at) is GeneratorType:
-            frame, following = at.gi_frame, at.gi_yieldfrom
-        elif type(at) is AsyncGeneratorType:
-            frame, following = at.ag_frame, at.ag_await
-        elif type(at).__name__ in _WRAPPERS:
-            inner = (CoroutineType, AsyncGeneratorType)
-            at = next((each for each in gc.get_referents(at) if type(each) in inner), None)
-            continue
-        else:
-            return
-        if frame is not None:
-            yield frame
-        at = following
-
-
 def _name(code: Any) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
-
-
-def _label(task: Any) -> str:
-    """Return the name that was given to a task, or else that of its coroutine."""
-    name = str(task.get_name())
-    if _DEFAULT_NAME.fullmatch(name):
-        name = getattr(task.get_coro(), "__qualname__", name)
-    return visible_text(f"task {name}")

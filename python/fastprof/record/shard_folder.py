@@ -5,6 +5,7 @@
 |---|---|
 | PID-START.shard | the records of a process: a backing file (docs/backing_file.md) |
 | PID-START.shard.devices | activities of the process's devices, if it collects any |
+| PID-START.shard.samples | samples of the process's stacks, if they are sampled |
 | PID.note | lines that say what is missing from the shard, or why there is none |
 | options.json | the options with which processes record |
 | running | FIFO that the profile keeps open for writing: readers get end of file when its process stops it or dies |
@@ -21,7 +22,7 @@ from typing import Any
 from fastprof import _core
 from fastprof.base.atomic_file import atomic_binary
 
-__all__ = ["FOLDER_FACT", "ShardFolder", "activities_of", "process_start"]
+__all__ = ["FOLDER_FACT", "ShardFolder", "activities_of", "process_start", "samples_beside"]
 
 FOLDER_FACT = "children"  # metadata of the profile's own backing file: the path of its shard folder
 
@@ -206,6 +207,11 @@ def _shared_memory() -> str | None:
 def activities_of(shard: str) -> str:
     """Return the path of the activity file of devices that belongs to a shard."""
     return shard + ".devices"
+
+
+def samples_beside(shard: str) -> str:
+    """Return the path of the samples that belong to a shard."""
+    return shard + ".samples"
 
 
 def process_start(pid: int) -> int | None:

@@ -24,8 +24,8 @@ from recorder_programs import WAIT_S, command, program, records
 
 import fastprof
 from fastprof import errors
+from fastprof.decode.sample_file import read_samples
 from fastprof.flight_recorder.dumps import read_dump, write_dump
-from fastprof.flight_recorder.sample_file import read_samples
 from fastprof.flight_recorder.step_times import StepTimes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")

@@ -16,9 +16,9 @@ import pytest
 from processes import python
 from recorder_programs import command, program
 
+from fastprof.decode.sample_file import copied_samples, read_samples
 from fastprof.flight_recorder.live_view import LiveReader
 from fastprof.flight_recorder.recent_samples import SampleFollower
-from fastprof.flight_recorder.sample_file import copied_samples, read_samples
 from fastprof.record.process_folder import find_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="backing files are read on Linux")

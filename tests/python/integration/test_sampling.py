@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
 import random
 import select
@@ -348,6 +349,9 @@ def test_where_suspended_tasks_wait():
     assert shares["inner"].own > 10 * shares["outer"].total > 0
     assert len(samples) == sum(s.own for s in samples.shares("wait"))
     assert any(track.name == "task outer" for track in prof.event_table.tracks)
+    # 23 tasks wait most of 1.5 s each, and none of it is time on a CPU of a thread.
+    duration_s = (prof.event_table.t1_ns - prof.event_table.t0_ns) / 1e9
+    assert prof.events().self_cpu_time_total / 1e6 < stacks.threads_size * duration_s + 1
     with pytest.raises(ValueError, match="sample_hz=1000"):
         fastprof.profile(sample_tasks=True)
 
@@ -371,6 +375,21 @@ def test_command_prints_shares(tmp_path):
     done = python("-m", "fastprof", *words, check=True)
     assert "busy" in done.stderr and "samples of 1 threads at 1000 Hz" in done.stderr
     assert "program_recording" not in done.stderr
+
+
+def test_command_prints_a_mode_of_samples(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import time\ndef busy():\n    end = time.thread_time() + .3\n"
+        "    while time.thread_time() < end: pass\ndef idle():\n    time.sleep(.3)\nbusy()\nidle()\n"
+    )
+    words = ("run", "--no-trace", script)
+    cpu = python("-m", "fastprof", words[0], "--sample-mode", "cpu", *words[1:], check=True).stderr
+    off = python("-m", "fastprof", words[0], "--sample-mode=off_cpu", *words[1:], check=True).stderr
+    assert "mode cpu" in cpu and ": busy" in cpu and ": idle" not in cpu
+    assert "mode off_cpu" in off and ": idle" in off
+    wrong = python("-m", "fastprof", words[0], "--sample-mode", "x", *words[1:])
+    assert wrong.returncode != 0 and "off_cpu" in wrong.stderr
 
 
 def test_explain_names_the_function_outside_of_ranges():
@@ -416,3 +435,67 @@ def test_a_thread_without_python_frames_has_no_rows():
     )
     table = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": [], "parent": []}, sites=())
     assert len(with_samples(table, stacks)) == 0
+
+
+FOLLOWED = """
+import json, multiprocessing, os, signal, subprocess, sys, time
+import fastprof
+
+def spin():
+    until = time.thread_time() + 0.3
+    while time.thread_time() < until:
+        pass
+
+def in_worker():
+    spin()
+
+def in_killed():
+    spin()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__" and sys.argv[1] == "program":
+    in_worker()
+elif __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    with fastprof.profile(sample_hz=1000, follow_children=True) as prof:
+        children = [context.Process(target=f, name=f.__name__) for f in (in_worker, in_killed)]
+        for child in children:
+            child.start()
+        subprocess.run([sys.executable, __file__, "program"], check=True)
+        for child in children:
+            child.join()
+    samples = prof.samples()
+    prof.export(sys.argv[2])
+    table = prof.event_table
+    places = {  # of rows of samples, by process
+        table.tracks[track].pid: name
+        for track, name in zip(table.column("track").tolist(), map(table.name, range(len(table))))
+        if "in_killed" in name or "in_worker" in name
+    }
+    print(json.dumps([
+        {share.name: share.total for share in samples.shares(mode="cpu")},
+        {share.name: share.own for share in samples.shares("thread", mode="cpu")},
+        [child.pid for child in children], places, prof.missing,
+    ]))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_followed_processes_are_sampled(tmp_path, method):
+    """Three processes that burn 0.3 s each, one of which is killed, and one of which executes a program."""
+    program = tmp_path / "program.py"
+    program.write_text(FOLLOWED)
+    done = python(program, method, tmp_path / "all.json")
+    assert done.returncode == 0, done.stderr
+    functions, threads, pids, places, missing = json.loads(done.stdout)
+    if "sample_hz" in missing:
+        pytest.skip(missing["sample_hz"])
+    assert not missing.get("follow_children"), missing
+    assert functions["in_killed"] > 30 and functions["in_worker"] > 60, functions
+    for pid, name in zip(pids, ("in_worker", "in_killed"), strict=True):
+        (thread,) = (each for each in threads if each.endswith(f"({name} {pid})"))
+        assert threads[thread] > 30
+        assert name in places[str(pid)]
+    assert len(places) == 3
+    loaded = fastprof.load(tmp_path / "all.json")
+    assert any("in_killed" in each for each in loaded.names)

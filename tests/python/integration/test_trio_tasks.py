@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -136,3 +137,56 @@ def test_anyio(backend: str) -> None:
         found = ranges_by_track(profile.event_table)
         assert found["A"] == ["a"] and found["B"] == ["b"] and ["parent"] in found.values()
         assert ["blocking"] in found.values()
+
+
+def test_where_suspended_tasks_wait():
+    """The chains of awaits of a run that began before the profile, on another thread, and of a guest run."""
+    began, ends = threading.Barrier(3), threading.Event()
+
+    async def inner(event: Any) -> None:
+        await event.wait()
+
+    async def outer(event: Any) -> None:
+        await inner(event)
+
+    async def tasks_of(name: str) -> None:
+        event = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(outer, event, name=name)
+            began.wait()
+            while not ends.is_set():
+                await trio.sleep(0.01)
+            event.set()
+
+    async def host() -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        trio.lowlevel.start_guest_run(
+            tasks_of, "guest", done_callback=lambda _: over.set(),
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+        )  # fmt: skip
+        await over.wait()
+
+    threads = [
+        threading.Thread(target=trio.run, args=(tasks_of, "alone")),
+        threading.Thread(target=asyncio.run, args=(host(),)),
+    ]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    with fastprof.profile(sample_hz=200, sample_tasks=True) as prof:
+        time.sleep(1.5)
+    ends.set()
+    for thread in threads:
+        thread.join()
+    if "sample_hz" in prof.missing:
+        pytest.skip(prof.missing["sample_hz"])
+    stacks = prof.samples().stacks
+    chains: dict[str, set[tuple[str, ...]]] = {}
+    for run in (stacks.is_task & (stacks.count > 0)).nonzero()[0].tolist():
+        codes = (stacks.codes[stacks.code[node]] for node in stacks.path(stacks.node[run]))
+        chain = tuple(name.rpartition(".")[2] for name, _, _ in codes)[::-1]
+        chains.setdefault(stacks.threads[stacks.thread[run]][1], set()).add(chain)
+    for name in ("alone", "guest"):
+        assert chains[f"task {name}"] == {("outer", "inner", "wait")}
+    assert not any("init" in name for name in chains)  # trio's own tasks
+    assert prof.event_table.metadata["own_use"]["threads_cpu_ns"]["fastprof-tasks"] > 0

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file in which a flight recorder keeps the last samples; csrc/adapters/python/sample_file.hpp writes it.
+"""The file in which a flight recorder or a followed process keeps its samples.
+
+csrc/adapters/python/sample_file.hpp writes it.
 
 `copied` is the form in a dump: the header, then the used bytes of both segments, compressed and as text.
 """
@@ -11,6 +13,8 @@ import contextlib
 import os
 import struct
 import zlib
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -26,6 +30,7 @@ __all__ = [
     "SampleSegment",
     "copied_samples",
     "read_header",
+    "read_sample_file",
     "read_samples",
     "samples_path",
 ]
@@ -33,6 +38,11 @@ __all__ = [
 SAMPLE_FILE_BYTES = 4 << 20
 MAGIC = 0x31504D4153465046
 HEADER = struct.Struct("<QQd4Q")
+_COUNTS = struct.Struct("<4Qq")  # behind the header
+_COUNT_NAMES = (
+    *("ticks", "missed_ticks", "torn_samples", "samples_without_room"),
+    "sampler_cpu_ns",
+)
 PAGE_BYTES = 4096
 _HEAD = struct.Struct("<II")
 RUN = struct.Struct("<qqIiII")
@@ -60,22 +70,27 @@ def read_header(file: BinaryIO) -> tuple[Any, ...]:
     return HEADER.unpack(os.pread(file.fileno(), HEADER.size, 0))
 
 
+def _read_parts(file: BinaryIO) -> tuple[tuple[Any, ...], list[bytes]]:
+    """Return the header and the used bytes of both segments; none of a file without segments, or that changes."""
+    for _ in range(_RETRIES):
+        header = read_header(file)
+        magic, segment_bytes, _, *segments = header
+        if magic != MAGIC:
+            break
+        parts = []
+        for i in range(2):
+            size = min(segments[2 * i + 1], segment_bytes)
+            parts.append(os.pread(file.fileno(), size, PAGE_BYTES + i * segment_bytes))
+        if read_header(file)[3::2] == header[3::2]:
+            return header, parts
+    return header, []
+
+
 def copied_samples(records: str) -> str:
     """Return the samples beside `records`, whose process may write them, as text for a dump; "" if there are none."""
     parts: list[bytes] = []
     with contextlib.suppress(OSError, struct.error), open(samples_path(records), "rb") as file:
-        for _ in range(_RETRIES):
-            header = read_header(file)
-            magic, segment_bytes, hz, *segments = header
-            if magic != MAGIC:
-                return ""
-            parts = []
-            for i in range(2):
-                size = min(segments[2 * i + 1], segment_bytes)
-                parts.append(os.pread(file.fileno(), size, PAGE_BYTES + i * segment_bytes))
-            if read_header(file)[3::2] == header[3::2]:
-                break
-            parts = []  # a segment was begun again
+        (_, segment_bytes, hz, *segments), parts = _read_parts(file)
     if not parts:
         return ""
     newest = 0 if segments[0] > segments[2] else 1
@@ -90,6 +105,26 @@ def copied_samples(records: str) -> str:
             return ""
 
 
+def read_sample_file(path: str) -> SampledStacks:
+    """Return the samples in a file, whose process may write them.
+
+    Its count "overwritten_segments" is that of the halves that newer samples have replaced. Raises OSError, or
+    errors.FormatError if it has no samples, or damaged ones.
+    """
+    try:
+        with open(path, "rb") as file:
+            (_, _, hz, first, _, second, _), parts = _read_parts(file)
+            counts = _COUNTS.unpack(os.pread(file.fileno(), _COUNTS.size, HEADER.size))
+        if not parts or not hz > 0:
+            raise errors.FormatError(f"the samples in {path} are damaged: invalid header")
+        found = _joined(_segments(zip((first, second), parts, strict=True)), hz)
+    except (ValueError, struct.error, IndexError, KeyError) as error:
+        raise errors.FormatError(f"the samples in {path} are damaged: {error}") from error
+    overwritten = max(first, second, 2) - 2
+    named = zip(_COUNT_NAMES, counts, strict=True)
+    return replace(found, counts={**dict(named), "overwritten_segments": overwritten})
+
+
 def read_samples(text: str) -> SampledStacks:
     """Return the samples of a dump. Raises errors.FormatError if they are damaged."""
     try:
@@ -99,13 +134,18 @@ def read_samples(text: str) -> SampledStacks:
             raise errors.FormatError("the samples of this dump are damaged: invalid header")
         middle = HEADER.size + first_bytes
         parts = [(first, raw[HEADER.size : middle]), (second, raw[middle:])]
-        segments = []
-        for _, part in sorted(parts):
-            segments.append(SampleSegment())
-            segments[-1].feed(part)
-        return _joined(segments, hz)
+        return _joined(_segments(parts), hz)
     except (ValueError, zlib.error, struct.error, IndexError, KeyError) as error:
         raise errors.FormatError(f"the samples of this dump are damaged: {error}") from error
+
+
+def _segments(parts: Iterable[tuple[int, bytes]]) -> list[SampleSegment]:
+    """Return the segments of numbered parts in their order."""
+    segments = []
+    for _, part in sorted(parts):
+        segments.append(SampleSegment())
+        segments[-1].feed(part)
+    return segments
 
 
 class SampleSegment:
