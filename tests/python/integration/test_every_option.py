@@ -66,6 +66,7 @@ VALUES = {
     "FILE": "file.out",
     "NAME=VALUE,...": "max_step_s=60",
     "HZ": "200",
+    "MODE": "cpu",
 }
 SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".out"}
 COMPANIONS = {
