@@ -36,10 +36,8 @@ def atomic_binary(
         compressed = os.fsdecode(path).endswith(".gz")
     in_place = target.exists() and not target.is_file()
     temporary = target if in_place else _temporary_name(target)
-    opened = False
     try:
         with open(temporary, "wb" if in_place else "xb", opener=_opener(target)) as raw:
-            opened = True
             if compressed:
                 # No time and no name in the header: equal data give equal files.
                 with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
@@ -51,7 +49,7 @@ def atomic_binary(
             _keep_mode(target, temporary)
             os.replace(temporary, target)
     except OSError as error:
-        if opened and not in_place:
+        if not in_place and not isinstance(error, FileExistsError):  # else it is another's file
             _remove(temporary)
         if isinstance(error, errors.IoError):
             raise
@@ -61,8 +59,8 @@ def atomic_binary(
             f"cannot write {os.fsdecode(path)}: {reason}. No partial file was left, and the data are still "
             "in memory: free space, or export to another path.",
         ) from error
-    except BaseException:
-        if opened and not in_place:
+    except BaseException:  # Ctrl-C may come when the file has been made, and open() has not returned
+        if not in_place:
             _remove(temporary)
         raise
 

@@ -115,6 +115,22 @@ def test_a_second_stop_finishes_the_first(
 
 # An interrupt between open() and its `with` leaves the file to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupted_export_leaves_no_part(tmp_path: Path) -> None:
+    path = tmp_path / "work.csv.gz"
+    with fastprof.profile() as p, fastprof.record_function("work"):
+        pass
+    table = p.event_table
+
+    def check(_: None) -> None:
+        assert set(os.listdir(tmp_path)) <= {path.name}
+
+    assert (
+        every_place(lambda: path.unlink(missing_ok=True), lambda _: table.export(path), check) > 50
+    )
+
+
+# An interrupt between open() and its `with` leaves the file to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_followed_children_leave_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sessions: list[_core.Session]
 ) -> None:
