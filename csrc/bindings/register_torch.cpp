@@ -158,13 +158,15 @@ void register_torch(py::module_& module) {
              "a torch_stop_observing() with the same argument.");
   module.def("torch_stop_observing", &torch_adapter::stop_observing, py::arg("inputs") = false,
              py::call_guard<WithoutGil>());
-  module.def("torch_leave_out_ops_below", &torch_adapter::leave_out_ops_below,
-             py::arg("shortest_ns"), py::call_guard<WithoutGil>(),
-             "Leave ops that take less out of flight recorders from now on; 0: none.");
+  module.def(
+      "torch_leave_out_ops_below", &torch_adapter::leave_out_ops_below, py::arg("shortest_ns"),
+      py::call_guard<WithoutGil>(),
+      "Leave ops that take less out of flight recorders from now on; 0: none. Return False if "
+      "the clock does not permit it.");
   module.def("torch_shortest_op_ns", &torch_adapter::shortest_op_ns,
              "Return the duration below which ops are left out; 0: none are.");
   module.def("torch_ops_left_out", &torch_adapter::ops_left_out,
-             "Return how many ops were left out in this process, to within 64 a thread.");
+             "Return how many ops were left out in this process, to within 64 a running thread.");
   module.def(
       "torch_pause_ops", &torch_pause_ops, py::arg("paused"),
       "Pause (True) or resume (False) recording of the ops that begin on this thread; return "

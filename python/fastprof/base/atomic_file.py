@@ -59,7 +59,9 @@ def atomic_binary(
             f"cannot write {os.fsdecode(path)}: {reason}. No partial file was left, and the data are still "
             "in memory: free space, or export to another path.",
         ) from error
-    except BaseException:  # Ctrl-C may come when the file has been made, and open() has not returned
+    except (
+        BaseException
+    ):  # Ctrl-C may come when the file has been made, and open() has not returned
         if not in_place:
             _remove(temporary)
         raise

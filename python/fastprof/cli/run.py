@@ -90,10 +90,9 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--sample-mode",
         type=_sample_mode,
-        default="wall",
         metavar="MODE",
-        help="which samples the table of samples counts: wall (all; the default), cpu, off_cpu, gil, gil_wait,"
-        " exception, or awaits (implies --sample-tasks); implies --sample",
+        help="which samples the table of samples counts: wall (all; the default of --sample), cpu, off_cpu, gil,"
+        " gil_wait, exception, or awaits (implies --sample-tasks); implies --sample",
     )
     recording = add_recording_options(parser)
     recording.add_argument(
@@ -154,9 +153,15 @@ def run(options: argparse.Namespace) -> int:
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
-    if options.sample_mode != "wall" and options.sample is None:
-        options.sample = 1000.0
-    options.sample_tasks |= options.sample_mode == "awaits"
+    if options.sample_mode is not None:
+        for name in ("flight_recorder", "ranks", "no_table"):
+            if getattr(options, name):
+                raise errors.ValueError(
+                    f"--sample-mode chooses a table, and with --{name.replace('_', '-')} none is printed:"
+                    " leave one out"
+                )
+        options.sample = options.sample or 1000.0
+        options.sample_tasks |= options.sample_mode == "awaits"
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
@@ -309,14 +314,18 @@ def _print_tables(profiler: Any, options: argparse.Namespace, has_calls: bool) -
     if has_calls:
         print_message("\n".join(calls_lines(table, options, screen)))
     if _has_samples(profiler):
-        modes = [options.sample_mode]
-        if options.sample_tasks and options.sample_mode == "wall":
+        modes = [options.sample_mode or "wall"]
+        if options.sample_tasks and options.sample_mode is None:
             modes.append("awaits")
         for mode in modes:
             samples = profiler.samples().table(
                 mode=mode, row_limit=options.row_limit, max_width=screen.width or 0
             )
             print_message("\n".join(map(screen.line, samples.split("\n"))))
+    elif options.sample is not None and "sample_hz" not in profiler.missing:
+        print_message(
+            "no samples: the program ended before the first one (--sample=HZ: more often)"
+        )
     for line in () if _only_the_run(profiler) and not has_calls else summary_lines(table):
         print_message(screen.line(line))
     if own_use := own_use_text(table.metadata):

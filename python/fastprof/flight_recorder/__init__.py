@@ -150,7 +150,7 @@ def start(
     from fastprof.flight_recorder.recorder import FlightOptions
 
     options = FlightOptions(
-        seconds=float(seconds),
+        seconds=seconds,
         max_bytes=max_bytes,
         dump_folder=None if dump_folder is None else os.path.abspath(os.fsdecode(dump_folder)),
         max_dump_bytes=max_dump_bytes,
@@ -300,6 +300,7 @@ def metrics() -> str:
             {f'{{reason="{_label(reason)}"}}': count for reason, count in facts[name].items()},
         )
     metric("dump_bytes_total", "counter", {"": facts["dump_bytes"]})
+    metric("ops_left_out_total", "counter", {"": facts["ops_left_out"]})
     return "\n".join(lines) + "\n"
 
 

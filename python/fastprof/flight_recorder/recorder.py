@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import numbers
 import os
 import sys
 import threading
@@ -37,6 +39,11 @@ _MIN_SLOW_S = 0.05
 # Numbers of "ProfilerStep#N" wrap here, since a name is kept as long as the recorder runs.
 _STEP_NAMES = 4096
 _MAX_RUNS = 1 << 20  # more than the file of samples has room for
+_OPTIONAL_NUMBERS = ("slow_step", "max_step_s", "hang_s", "max_rss_bytes", "sample_hz", "min_op_us")
+_NUMBERS = (
+    *("seconds", "max_bytes", "max_dump_bytes", "min_dump_interval_s", "dump_delay_s"),
+    *_OPTIONAL_NUMBERS,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,20 @@ class FlightOptions:
 
     def check(self) -> None:
         """Raise errors.ValueError for a value that makes no sense."""
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            optional = name in _OPTIONAL_NUMBERS
+            if value is None and optional:
+                continue
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not number or not math.isfinite(value):
+                raise errors.ValueError(
+                    f"invalid {name}={value!r}. Use a number{', or None' if optional else ''}."
+                )
+        if self.min_op_us is not None and not 0.001 <= self.min_op_us <= 1e9:
+            raise errors.ValueError(
+                f"invalid min_op_us={self.min_op_us!r}. Use a number of us from 0.001 to 1e9, or None."
+            )
         for name in ("seconds", "max_dump_bytes"):
             if getattr(self, name) <= 0:
                 raise errors.ValueError(
@@ -71,7 +92,7 @@ class FlightOptions:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use 0 or more seconds."
                 )
-        for name in ("max_step_s", "hang_s", "max_rss_bytes", "sample_hz", "min_op_us"):
+        for name in ("max_step_s", "hang_s", "max_rss_bytes", "sample_hz"):
             if getattr(self, name) is not None and getattr(self, name) <= 0:
                 raise errors.ValueError(
                     f"invalid {name}={getattr(self, name)!r}. Use a number above 0, or None."
@@ -111,6 +132,8 @@ class FlightRecorder:
         self._step_range: Any = None
         self._sampler: _core.StackSampler | None = None
         self._sampling_problem = ""
+        self._short_ops_problem = ""
+        self._left_out_before = 0
         self.aggregation: Aggregation | None = None
         self._due: list[tuple[float, str, str]] = []  # (monotonic time, reason, detail)
         self.folder = ProcessFolder.open(options.max_bytes)
@@ -127,8 +150,13 @@ class FlightRecorder:
 
     def start(self) -> None:
         """Begin to record. Raises what profile.start() does; nothing is left of the recorder's file then."""
+        self._left_out_before = _core.torch_ops_left_out()
         if self.options.min_op_us is not None:
-            _core.torch_leave_out_ops_below(round(self.options.min_op_us * 1000))
+            shortest_ns = round(self.options.min_op_us * 1000)
+            if not _core.torch_leave_out_ops_below(shortest_ns):
+                self._short_ops_problem = (
+                    "ops of any duration are kept: the clock is not the CPU's tick counter"
+                )
         try:
             self._profile.start()
         except BaseException:
@@ -301,6 +329,8 @@ class FlightRecorder:
             missing.setdefault("backing_file", problem)
         if self._sampling_problem:
             missing["sample_hz"] = f"stacks are not sampled: {self._sampling_problem}"
+        if self._short_ops_problem:
+            missing["min_op_us"] = self._short_ops_problem
         if self.aggregation is not None and self.aggregation.problem:
             missing["aggregate"] = self.aggregation.problem
         return missing
@@ -337,7 +367,7 @@ class FlightRecorder:
                 "dumps": dict(self.dumps.written),
                 "suppressed": dict(self.dumps.suppressed),
                 "dump_bytes": self.dumps.written_bytes,
-                "ops_left_out": _core.torch_ops_left_out(),
+                "ops_left_out": _core.torch_ops_left_out() - self._left_out_before,
                 "aggregates": None if self.aggregation is None else self.aggregation.facts(),
                 "missing": self._missing(),
             }

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 from recorder_programs import program, records
 
 from fastprof import errors, flight_recorder
@@ -45,7 +47,14 @@ for _ in range(3):
     assert counts["aten::add_"] == 100 and counts["aten::mm"] == 1, counts
 for _ in range(20):
     work()
-assert flight_recorder.status()["ops_left_out"] >= 1500
+before = flight_recorder.status()["ops_left_out"]
+assert before >= 1500
+def short():
+    for _ in range(10):
+        torch.ones(4).add_(1)
+for _ in range(30):  # threads that end before their counts are added up by the way
+    thread = threading.Thread(target=short); thread.start(); thread.join()
+assert flight_recorder.status()["ops_left_out"] >= before + 300
 threading.Thread(target=forever, daemon=True).start()
 print(os.getpid(), flush=True)
 time.sleep(600)
@@ -81,8 +90,21 @@ def test_what_dumps_of_a_recorder_of_long_ops_contain(
         assert len(short) <= 3 * 220 + len(table) // 1000, len(short)
 
 
-def test_options_that_exclude_each_other() -> None:
+def test_invalid_options() -> None:
     with pytest.raises(errors.ValueError, match="min_op_us has no effect beside it"):
         flight_recorder.start(min_op_us=10, aggregate=True)
-    with pytest.raises(errors.ValueError, match="invalid min_op_us=-1"):
-        flight_recorder.start(min_op_us=-1)
+    for wrong in (-1, 0, math.nan, math.inf, 1e300, True, "abc"):
+        with pytest.raises(errors.ValueError, match="invalid min_op_us="):
+            flight_recorder.start(min_op_us=wrong)  # type: ignore[arg-type]
+
+
+def test_a_clock_that_does_not_permit_it(tmp_path: Path) -> None:
+    code = """
+from fastprof import flight_recorder
+flight_recorder.start(min_op_us=10)
+print(flight_recorder.status()["missing"]["min_op_us"])
+"""
+    done = python(
+        "-c", code, check=True, FASTPROF_CLOCK="slow", FASTPROF_PROCESS_FOLDER=str(tmp_path)
+    )
+    assert "ops of any duration are kept" in done.stdout

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "adapters/torch/layout/op_view.hpp"
+#include "fastprof/leader/attach.hpp"
 #include "fastprof/recorder/hot_path/record.hpp"
 #include "fastprof/recorder/store/calibration.hpp"
 
@@ -20,7 +21,8 @@ std::atomic<uint64_t> g_shortest_ns{0};
 
 }  // namespace
 
-void leave_out_ops_below(uint64_t shortest_ns) noexcept {
+bool leave_out_ops_below(uint64_t shortest_ns) noexcept {
+  if (state()->slow_clock != 0) shortest_ns = 0;
   uint64_t ticks = 0;
   if (shortest_ns != 0) {
     const ClockKnot before = take_clock_knot();
@@ -32,6 +34,7 @@ void leave_out_ops_below(uint64_t shortest_ns) noexcept {
   }
   g_shortest_ns.store(shortest_ns, std::memory_order_relaxed);
   store_relaxed(&g_op_view.shortest_ticks, ticks);
+  return state()->slow_clock == 0;
 }
 
 uint64_t shortest_op_ns() noexcept {
@@ -40,6 +43,11 @@ uint64_t shortest_op_ns() noexcept {
 
 uint64_t ops_left_out() noexcept {
   return g_left_out.load(std::memory_order_relaxed);
+}
+
+void add_left_out(ThreadOps* ops) noexcept {
+  g_left_out.fetch_add(ops->left_out, std::memory_order_relaxed);
+  ops->left_out = 0;
 }
 
 bool leave_out(const RecordFunctionView& record_function, const OpContext& context) noexcept {
@@ -62,10 +70,7 @@ bool leave_out(const RecordFunctionView& record_function, const OpContext& conte
   // changes.
   move_cursor(block, reinterpret_cast<uintptr_t>(slot));
   if (context.encloses != 0 && ops->enclosing.op == &record_function) ops->enclosing.op = nullptr;
-  if (++ops->left_out == kCountedAtOnce) {
-    ops->left_out = 0;
-    g_left_out.fetch_add(kCountedAtOnce, std::memory_order_relaxed);
-  }
+  if (++ops->left_out == kCountedAtOnce) add_left_out(ops);
   return true;
 }
 

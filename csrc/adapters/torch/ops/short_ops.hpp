@@ -16,15 +16,19 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// Leaves out ops that take less than `shortest_ns` from now on; 0: none. Any thread; takes 2 ms to
-// measure the clock.
-void leave_out_ops_below(uint64_t shortest_ns) noexcept;
+// Leaves out ops that take less than `shortest_ns` from now on; 0: none. Returns false, and leaves
+// out none, if stamps are not those of the tick counter. Any thread; takes 2 ms to measure the
+// clock.
+bool leave_out_ops_below(uint64_t shortest_ns) noexcept;
 
 // Returns the duration that is in force. Any thread.
 uint64_t shortest_op_ns() noexcept;
 
-// How many ops were left out, to within 64 a thread. Any thread.
+// How many ops were left out in this process, to within 64 a running thread. Any thread.
 uint64_t ops_left_out() noexcept;
+
+// At the end of a thread: adds what it has not added yet.
+void add_left_out(ThreadOps* ops) noexcept;
 
 // At the end of an op, while OpView::shortest_ticks is set: gives its record back if it is to be
 // left out, and returns whether it did.

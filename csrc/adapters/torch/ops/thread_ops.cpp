@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "adapters/torch/ops/short_ops.hpp"
 #include "fastprof/leader/attach.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -18,6 +19,7 @@ namespace {
 
 void free_thread_ops(void* memory) noexcept {
   auto* ops = static_cast<ThreadOps*>(memory);
+  add_left_out(ops);
   t_ops = nullptr;  // contexts of ops still in progress are freed when these end
   while (ops->free != nullptr) {
     ContextMemory* next = ops->free->next;
