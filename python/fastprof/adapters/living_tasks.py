@@ -79,29 +79,15 @@ class AsyncioTasks:
 
 
 class TrioTasks:
-    """Tasks of trio, without those with which a run works itself.
-
-    The runs are found on the stacks of threads: of a guest run, while it takes a step or waits for events.
-    """
-
-    def __init__(self) -> None:
-        self._runs: dict[int, weakref.ref[Any]] = {}
+    """Tasks of trio, without those with which a run works itself."""
 
     def find(self) -> list[Any]:
         """Return the tasks."""
-        module: Any = sys.modules.get("trio._core._run")
-        if module is None:
+        context: Any = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
+        if context is None:
             return []
-        for runner in _runners(module):
-            self._runs[id(runner)] = weakref.ref(runner)
-        tasks: list[Any] = []
-        for key, known in list(self._runs.items()):
-            runner = known()
-            found = [] if runner is None else list(runner.tasks)
-            if not found:  # the run is over
-                del self._runs[key]
-            tasks += (task for task in found if not _is_internal(task))
-        return tasks
+        tasks = (task for runner in _runners(context) for task in list(runner.tasks))
+        return [task for task in tasks if not _is_internal(task)]
 
     def coroutine(self, task: Any) -> Any:
         """Return the outermost coroutine."""
@@ -116,21 +102,17 @@ class TrioTasks:
         return str(task.name)
 
 
-def _runners(module: Any) -> Iterator[Any]:
-    run = getattr(getattr(module, "run", None), "__code__", None)
-    file = module.__file__
-    for innermost in sys._current_frames().values():
-        frame: FrameType | None = innermost
-        while frame is not None:
-            code = frame.f_code
-            if code.co_filename == file:
-                if code is run:
-                    runner = frame.f_locals.get("runner")
-                else:
-                    runner = getattr(frame.f_locals.get("self"), "runner", None)
-                if hasattr(runner, "tasks"):
-                    yield runner
-            frame = frame.f_back
+def _runners(context: Any) -> Iterator[Any]:
+    """Yield the runners of all threads from trio's threading.local object.
+
+    Its referents are read, because each other thread's dictionary is out of reach of an attribute. Reading them from
+    frames would be wrong: f_locals keeps the variables of a frame alive, up to CPython 3.12.
+    """
+    for by_thread in gc.get_referents(context):
+        for values in list(by_thread.values()) if type(by_thread) is dict else ():
+            runner = values.get("runner") if type(values) is dict else None
+            if hasattr(runner, "tasks"):
+                yield runner
 
 
 def _is_internal(task: Any) -> bool:

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
 import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -190,3 +193,29 @@ def test_where_suspended_tasks_wait():
         assert chains[f"task {name}"] == {("outer", "inner", "wait")}
     assert not any("init" in name for name in chains)  # trio's own tasks
     assert prof.event_table.metadata["own_use"]["threads_cpu_ns"]["fastprof-tasks"] > 0
+
+
+def test_sampled_tasks_keep_nothing_alive():
+    class Big:
+        pass
+
+    big: Any = contextvars.ContextVar("big")
+
+    async def work() -> None:
+        big.set(Big())
+        refs.append(weakref.ref(big.get()))
+        await trio.sleep(0)
+        time.sleep(0.3)  # sampled while it runs
+
+    async def parent() -> None:
+        with fastprof.profile(sample_hz=500, sample_tasks=True):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(work)
+        await trio.sleep(0.01)
+        gc.collect()
+        alive.extend(ref() is not None for ref in refs)
+
+    refs: list[Any] = []
+    alive: list[bool] = []
+    trio.run(parent)
+    assert alive == [False]
