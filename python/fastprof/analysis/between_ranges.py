@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastprof.analysis.steps import StepTimes
 from fastprof.base.formatting import format_time
 from fastprof.base.short_paths import is_installed
+from fastprof.model.sites import SAMPLE_CATEGORIES
 
 __all__ = ["BetweenRanges", "between_ranges", "is_sampled"]
 
@@ -31,7 +32,8 @@ class BetweenRanges(NamedTuple):
 def is_sampled(times: StepTimes) -> Array:
     """Return the mask of rows that are frames of samples."""
     events = times.events
-    of_site = np.array([c == "sample" for c in events.table.sites.field("category")], np.bool_)
+    categories = events.table.sites.field("category")
+    of_site = np.array([c in SAMPLE_CATEGORIES for c in categories], np.bool_)
     return events.tree.take(of_site[events.table.column("site")])
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add the samples of a recording to its table: a row for each frame for as long as it is on the stack.
 
-Rows have the form of imported profiles (category "sample"), so that all views and exporters show them. They lie on
-the track of their thread, below the innermost range that is open there, and contain no range: a row ends where a
-range begins or ends, at the latest.
+Rows have the form of imported profiles (category "sample", of suspended tasks "task_sample"), so that all views and
+exporters show them. They lie on the track of their thread, below the innermost range that is open there, and contain
+no range: a row ends where a range begins or ends, at the latest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastprof.base.distinct import distinct
 from fastprof.model.nesting import nest_intervals
 from fastprof.model.sampled_stacks import SampledStacks
-from fastprof.model.sites import Site, SiteTable, Track, TrackTable
+from fastprof.model.sites import TASK_SAMPLE, Site, SiteTable, Track, TrackTable
 from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventKind, EventTable
 
 __all__ = ["with_samples"]
@@ -46,6 +46,8 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
         depth[number] = depth[above] + 1 if above >= 0 else 0
     known = {(t.pid, t.tid): i for i, t in enumerate(tracks) if t.thread_id < 0 and t.tid}
     parts: list[_Rows] = []
+    is_task = samples.is_task
+    of_tasks: set[int] = set()
     first = len(table)
     ranges = _ranges(table)
     for thread, (tid, name) in enumerate(samples.threads):
@@ -65,12 +67,14 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
         rows = _rows_of(start, node, end_ns, parent, code, depth, track)
         if not len(rows.start):
             continue
+        if is_task[runs[0]]:
+            of_tasks.update(rows.code.tolist())  # which no thread has: SuspendedTasks.joined()
         parts.append(_below_ranges(rows, table, inside, first))
         first += len(rows.start)
     if not parts:
         return table
     added = _Rows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    return _appended(table, added, samples, tracks)
+    return _appended(table, added, samples, tracks, of_tasks)
 
 
 def _ranges(table: EventTable) -> Array:
@@ -165,10 +169,17 @@ def _below_ranges(rows: _Rows, table: EventTable, inside: Array, first: int) -> 
 
 
 def _appended(
-    table: EventTable, rows: _Rows, samples: SampledStacks, tracks: list[Track]
+    table: EventTable,
+    rows: _Rows,
+    samples: SampledStacks,
+    tracks: list[Track],
+    of_tasks: set[int],
 ) -> EventTable:
+    """Return the table with rows behind its own. of_tasks: codes of suspended tasks."""
     size = len(rows.start)
-    sites = [*table.sites, *map(_site, samples.codes)]
+    codes = enumerate(samples.codes)
+    of_samples = [_site(code, TASK_SAMPLE if i in of_tasks else "sample") for i, code in codes]
+    sites = [*table.sites, *of_samples]
     columns: dict[str, Any] = {}
     new = {
         "start_ns": rows.start,
@@ -208,8 +219,8 @@ def _default(name: str, size: int) -> Array:
     return np.full(size, 0 if default is None else default, COLUMNS[name].dtype)
 
 
-def _site(code: tuple[str, str, int]) -> Site:
+def _site(code: tuple[str, str, int], category: str) -> Site:
     name, file, line = code
     short = file.rsplit("/", 1)[-1]
     shown = f"{name} ({short}:{line})" if line else f"{name} ({short})" if file else name
-    return Site(shown, category="sample", file=file, function=name, line=max(line, 0))
+    return Site(shown, category=category, file=file, function=name, line=max(line, 0))

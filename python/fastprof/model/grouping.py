@@ -23,11 +23,12 @@ Array: TypeAlias = NDArray[Any]
 def group_times(tree: EventTree, codes: Array, groups: int) -> tuple[Array, Array, Array]:
     """Return CPU times by group: (total ns, self ns, count), int64 each, of length `groups`.
 
-    Equal to the sums of tree.total_ns and tree.self_ns by group.
+    Equal to the sums of tree.total_ns and tree.self_cpu_ns by group.
     """
-    if tree.away_ns is not None:
+    if tree.away_ns is not None or tree.suspended is not None:
         counts = np.bincount(codes, minlength=groups)
-        return sum_by(codes, tree.total_ns, groups), sum_by(codes, tree.self_ns, groups), counts
+        own = sum_by(codes, tree.self_cpu_ns, groups)
+        return sum_by(codes, tree.total_ns, groups), own, counts
     where = _grouped(tree, codes, groups)
     return _core.group_times(**where, start=tree.table.start_ns, end=tree.table.end_ns)
 

@@ -16,8 +16,10 @@ from fastprof.base.record_scope import RecordScope
 __all__ = [
     "MEMORY_EVENT_NAME",
     "OUT_OF_MEMORY_EVENT_NAME",
+    "SAMPLE_CATEGORIES",
     "SHORTER_CALLS",
     "TASK_CATEGORIES",
+    "TASK_SAMPLE",
     "Site",
     "SiteTable",
     "Track",
@@ -26,6 +28,9 @@ __all__ = [
 
 # Categories of the rows of a task's lifetime and of its suspensions (csrc/include/fastprof/capture/capture.hpp).
 TASK_CATEGORIES = frozenset({"task_lifetime", "task_await"})
+# Categories of the rows of samples (decode/sample_rows.py): of threads, and of suspended tasks, which use no CPU.
+TASK_SAMPLE = "task_sample"
+SAMPLE_CATEGORIES = frozenset({"sample", TASK_SAMPLE})
 # Name of rows that represent calls shorter than a bound (decode/short_calls.py).
 SHORTER_CALLS = "[shorter calls]"
 # Names of memory records and failed allocations that analysis/memory_attribution.py converts to rows; PyTorch's.

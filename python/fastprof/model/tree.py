@@ -19,6 +19,7 @@ from fastprof.base.device_type import DeviceType
 from fastprof.base.record_scope import is_op_scope
 from fastprof.model.nesting import BLOCK_ROWS, nest_intervals, sum_by
 from fastprof.model.parents import new_numbers, skip_rows
+from fastprof.model.sites import TASK_SAMPLE
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.thread_time import task_tracks, thread_time
 
@@ -304,6 +305,17 @@ class EventTree:
         suspended, given = self.away_ns
         own = self._without_children(self.total_ns - suspended)
         return np.where(self._sums_nothing, 0, own - given)
+
+    @cached_property
+    def self_cpu_ns(self) -> Array:
+        """self_ns, but 0 for the rows of suspended tasks, which use no CPU."""
+        return self.self_ns if self.suspended is None else np.where(self.suspended, 0, self.self_ns)
+
+    @cached_property
+    def suspended(self) -> Array | None:
+        """Mask of the rows that are samples of suspended tasks; None if there are none."""
+        of_site = np.array([c == TASK_SAMPLE for c in self.table.sites.field("category")], np.bool_)
+        return of_site[self.column("site")] if bool(of_site.any()) else None
 
     @property
     def _sums_nothing(self) -> Array:

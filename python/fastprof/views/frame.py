@@ -123,7 +123,7 @@ class EventFrame:
             key=key,
             annotation_in_key=not per_row_annotation,
             cpu_time_total=tree.total_ns if times else zeros,
-            self_cpu_time_total=_own_ns(tree) if times else zeros,
+            self_cpu_time_total=tree.self_cpu_ns if times else zeros,
             device_time_total=device_total,
             self_device_time_total=device_self,
             cpu_memory_usage=memory[0],
@@ -291,15 +291,6 @@ def _site_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]
         keys = zip(texts, sites.column("is_user_annotation").tolist(), strict=True)
     codes = np.fromiter((index.setdefault(key, len(index)) for key in keys), np.int32, len(texts))
     return codes, [key[0] if split else key for key in index]
-
-
-def _own_ns(tree: EventTree) -> Array:
-    """Return the self times; 0 for rows of suspended tasks, which use no CPU (decode/sample_rows.py)."""
-    waits = np.array(
-        [not t.tid and t.name.startswith("task ") for t in tree.table.tracks], np.bool_
-    )
-    own = tree.self_ns
-    return np.where(waits[tree.column("track")], 0, own) if bool(waits.any()) else own
 
 
 def _uniform(tree: EventTree, name: str) -> Array:

@@ -439,6 +439,46 @@ def test_a_thread_without_python_frames_has_no_rows():
     assert len(with_samples(table, stacks)) == 0
 
 
+def test_waits_of_tasks_are_no_cpu_time(tmp_path):
+    """A thread that runs for 4 ms, and two tasks that wait for 7 ms each; a foreign track named as tasks are."""
+    from fastprof.decode.sample_rows import with_samples
+    from fastprof.model.sampled_stacks import AWAITS_STATE, SampledStacks
+
+    stacks = SampledStacks(
+        hz=1000,
+        first_ns=np.array([1_000_000] * 3),
+        last_ns=np.array([4_000_000, 7_000_000, 7_000_000]),
+        thread=np.arange(3),
+        node=np.array([0, 2, 2]),
+        count=np.array([4, 7, 7]),
+        state=np.array([2, AWAITS_STATE, AWAITS_STATE]),
+        parent=np.array([-1, -1, 1]),
+        code=np.array([0, 1, 2]),
+        line=np.array([1, 2, 3]),
+        codes=(("runs", "a.py", 1), ("outer", "a.py", 2), ("waits", "a.py", 3)),
+        threads=((7, "MainThread"), (0, "task a"), (0, "task b")),
+        counts={},
+        tasks_hz=50.0,
+    )
+    empty = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": [], "parent": []}, sites=())
+    table = with_samples(empty, stacks)
+    tables = [table]
+    for name in ("a.fastprof", "a.json", "a.pftrace", "a.gecko.json"):
+        table.export(str(tmp_path / name))
+        tables.append(fastprof.load(tmp_path / name))
+    for each in tables:
+        events = each.events()
+        averages = events.key_averages(include_python_functions=True)
+        assert events.self_cpu_time_total == averages.self_cpu_time_total == 4000
+        assert {e.name: e.self_cpu_time_total for e in events if e.self_cpu_time_total} == {
+            "runs (a.py:1)": 4000
+        }
+    named = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 0, "args": {"name": "task worker"}}
+    op = {"ph": "X", "name": "op", "cat": "cpu_op", "pid": 1, "tid": 0, "ts": 0, "dur": 1000}
+    (tmp_path / "b.json").write_text(json.dumps({"traceEvents": [named, op]}))
+    assert fastprof.load(tmp_path / "b.json").events().self_cpu_time_total == 1000
+
+
 FOLLOWED = """
 import json, multiprocessing, os, signal, subprocess, sys, time
 import fastprof
