@@ -23,7 +23,7 @@ from fastprof.importers import load
 from fastprof.model.sampled_stacks import SampledStacks
 from fastprof.model.table import EventTable
 from fastprof.profiler.options import MAX_SAMPLE_HZ
-from fastprof.profiler.stack_sampling import MAX_RUNS, is_start, room_problems, samples_of
+from fastprof.profiler.stack_sampling import MAX_RUNS, of_program, room_problems, samples_of
 
 __all__ = ["OutsideProfile", "sample_from_outside"]
 
@@ -77,7 +77,7 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
     with contextlib.suppress(KeyboardInterrupt):
         _wait(lambda: sampler.is_over, seconds)
     sampler.end()
-    found = samples_of(sampler, hz, {pid: "MainThread"}).without_outermost(is_start)
+    found = of_program(samples_of(sampler, hz, {pid: "MainThread"}))
     # Before 3.14 the kernel's name of a thread is the program's.
     found = found.with_names({tid: f"thread {tid}" for tid, n in found.threads if n == own_name})
     nothing: list[int] = []

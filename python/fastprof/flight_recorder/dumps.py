@@ -18,7 +18,7 @@ from fastprof.decode.sample_file import copied_samples, read_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.model.columns import EventFlag, EventKind
 from fastprof.profiler.recovery import program_name, recover
-from fastprof.profiler.stack_sampling import is_start
+from fastprof.profiler.stack_sampling import of_program
 from fastprof.record.missing_counts import MISSING_COUNTS
 from fastprof.record.process_folder import FOLDER_VARIABLE
 
@@ -159,7 +159,7 @@ def _with_samples(table: EventTable, text: str) -> EventTable:
     """Return the table with the samples of a dump as rows; they may be later than its last event."""
     from fastprof.decode.sample_rows import with_samples
 
-    found = read_samples(text).without_outermost(is_start)
+    found = of_program(read_samples(text))
     table = with_samples(table, found)
     if len(found.last_ns):
         table.t1_ns = max(table.t1_ns, int(found.last_ns.max()))

@@ -109,13 +109,25 @@ class SampledStacks:
         threads = tuple((tid, names.get(tid) or name) for tid, name in self.threads)
         return replace(self, threads=threads)
 
-    def threads_that_start_in(self, files: Callable[[str], bool]) -> set[int]:
-        """Return the threads without an outermost frame in another file than those for which `files` is true."""
-        elsewhere: list[bool] = []  # of nodes, whose parents precede them
+    def without_own_threads(self, is_own: Callable[[str], bool]) -> SampledStacks:
+        """Return the samples of one process without its threads whose outermost frames are all in files of `is_own`.
+
+        A thread without any frame that has the id of another one had not begun: until then a thread has the id of the
+        one that made it. It is left out, too.
+        """
+        own: list[bool] = []  # of nodes, whose parents precede them
         for parent, code in zip(self.parent.tolist(), self.code.tolist(), strict=True):
-            elsewhere.append(elsewhere[parent] if parent >= 0 else not files(self.codes[code][1]))
-        outside = np.array([*elsewhere, False], np.bool_)[self.node]
-        return set(range(len(self.threads))) - set(self.thread[outside].tolist())
+            own.append(own[parent] if parent >= 0 else is_own(self.codes[code][1]))
+        framed = self.node >= 0
+        others = framed & ~np.array([*own, False], np.bool_)[self.node]
+        has_frames, of_program = ({*self.thread[mask].tolist()} for mask in (framed, others))
+        ids = {self.threads[thread][0] for thread in has_frames} - {0}
+        return self.without_threads(
+            [
+                thread not in of_program if thread in has_frames else tid in ids
+                for thread, (tid, _) in enumerate(self.threads)
+            ]
+        )
 
     def without_threads(self, leaves_out: Sequence[bool]) -> SampledStacks:
         """Return the samples without those of the threads for whose index `leaves_out` is true."""

@@ -24,7 +24,7 @@ from fastprof.profiler.shards import (
     process_of,
     read_shards,
 )
-from fastprof.profiler.stack_sampling import is_start
+from fastprof.profiler.stack_sampling import of_program
 from fastprof.record.shard_folder import ShardFolder, samples_beside
 
 if TYPE_CHECKING:
@@ -159,10 +159,7 @@ class FollowedChildren:
             label = f"{display_name(shard)} {pid}"
             threads = tuple((tid, f"{name} ({label})") for tid, name in found.threads)
             found = replace(found, threads=threads)
-            starts = found.threads_that_start_in(is_start)
-            # fastprof's own threads, but not the main thread, which `fastprof run` may have started.
-            own = [i in starts and tid != pid for i, (tid, _) in enumerate(threads)]
-            yield pid, found.without_threads(own).without_outermost(is_start)
+            yield pid, of_program(found)
 
     def samples_with(self, samples: SampledStacks) -> SampledStacks:
         """Return the samples of this process with those of the others, after merged_with()."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +12,11 @@ from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
 
-__all__ = ["MAX_RUNS", "StackSampling", "is_start", "room_problems", "samples_of"]
+__all__ = ["MAX_RUNS", "StackSampling", "is_start", "of_program", "room_problems", "samples_of"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
-_TASKS = "fastprof.profiler.task_sampling"
+_WRAPPER = os.path.join(_PACKAGE, "record", "propagation.py")  # of what a program's thread runs
 MAX_RUNS = 1 << 23  # of 40 bytes
 _FILE_BYTES, _FILE_SECONDS = (
     64 << 20,
@@ -68,10 +67,7 @@ class StackSampling(Observer):
         if self._file:
             return []
         found = samples_of(self._sampler, self._hz, self._names)
-        self._samples = found.without_outermost(is_start)
-        sampling: Any = sys.modules.get(_TASKS)
-        if sampling is not None:
-            self._samples = sampling.without_samplers(self._samples)
+        self._samples = of_program(found)
         if self._tasks is not None:
             self._samples = self._tasks.joined(self._samples)
         return room_problems(found)
@@ -109,6 +105,15 @@ def room_problems(samples: SampledStacks) -> list[str]:
     if room := samples.counts["samples_without_room"]:
         return [f"{room} samples were not kept, because there are too many: sample less often"]
     return []
+
+
+def of_program(samples: SampledStacks) -> SampledStacks:
+    """Return the samples of one process without fastprof's own threads, and without frames that start the program."""
+    return samples.without_own_threads(_is_own).without_outermost(is_start)
+
+
+def _is_own(file: str) -> bool:
+    return file.startswith(_PACKAGE) and file != _WRAPPER
 
 
 def is_start(file: str) -> bool:

@@ -22,7 +22,7 @@ from fastprof.adapters.living_tasks import AsyncioTasks, TrioTasks, awaited_fram
 from fastprof.base.visible_text import visible_text
 from fastprof.model.sampled_stacks import AWAITS_STATE, SampledStacks
 
-__all__ = ["SuspendedTasks", "without_samplers"]
+__all__ = ["SuspendedTasks"]
 
 _MAX_HZ = 50.0
 _MAX_TASKS = 1000  # at a time
@@ -32,14 +32,6 @@ _MAX_FRAMES = 256
 _READY = ("(ready: waits for the event loop)", "", 0)
 _Code = tuple[str, str, int]
 _Path = tuple[tuple[_Code, int], ...]  # functions and lines, outermost first
-
-
-_samplers: set[int] = set()  # the kernel's ids of threads that sample, or did
-
-
-def without_samplers(samples: SampledStacks) -> SampledStacks:
-    """Return the samples without those of threads that sample tasks, of this profile or of another one."""
-    return samples.without_threads([tid in _samplers for tid, _ in samples.threads])
 
 
 class SuspendedTasks:
@@ -68,7 +60,6 @@ class SuspendedTasks:
         return []
 
     def _run(self) -> None:
-        _samplers.add(_thread.get_native_id())
         _core.name_this_thread("fastprof-tasks")
         cost_s = 0.0
         while True:

@@ -439,6 +439,55 @@ def test_a_thread_without_python_frames_has_no_rows():
     assert len(with_samples(table, stacks)) == 0
 
 
+def test_fastprofs_own_threads_are_not_sampled():
+    """Those of a recorder, and of profiles; a thread whose function fastprof wraps is the program's."""
+    program = """
+import _thread, threading, time
+import fastprof
+def spin():
+    until = time.thread_time() + 0.3
+    while time.thread_time() < until:
+        pass
+def work(done):
+    spin()
+    done.release()
+fastprof.flight_recorder.start()
+done = _thread.allocate_lock()
+for _ in range(3):
+    with fastprof.profile(sample_hz=500, sample_tasks=True) as prof:
+        done.acquire()
+        _thread.start_new_thread(fastprof.propagate(work), (done,))
+        spin()
+        with done:
+            pass
+    samples = prof.samples()
+    print(len(samples.stacks.threads), sum(share.name.endswith("work") for share in samples.shares()), prof.missing)
+"""
+    done = python("-c", program, check=True)
+    assert done.stdout == "2 1 {}\n" * 3 or "stacks are not sampled" in done.stdout, done.stdout
+
+
+def test_a_thread_that_has_not_begun_is_left_out():
+    """It has the id of its creator, and no frame. Another thread without frames stays."""
+    from fastprof.model.sampled_stacks import SampledStacks
+
+    run = {name: np.array([1, 2, 3]) for name in ("first_ns", "last_ns", "count", "state")}
+    stacks = SampledStacks(
+        hz=1000,
+        **run,
+        thread=np.array([0, 1, 2]),
+        node=np.array([0, -1, -1]),
+        **{name: np.array([value]) for name, value in (("parent", -1), ("code", 0), ("line", 1))},
+        codes=(("main", "a.py", 1),),
+        threads=((5, "MainThread"), (5, "MainThread"), (7, "worker")),
+        counts={},
+    )
+    left = stacks.without_own_threads(lambda file: file == "own.py")
+    assert left.threads == ((5, "MainThread"), (7, "worker"))
+    assert left.first_ns.tolist() == [1, 3]
+    assert not stacks.without_own_threads(lambda file: file == "a.py").thread.tolist()[1:]
+
+
 def test_waits_of_tasks_are_no_cpu_time(tmp_path):
     """A thread that runs for 4 ms, and two tasks that wait for 7 ms each; a foreign track named as tasks are."""
     from fastprof.decode.sample_rows import with_samples
