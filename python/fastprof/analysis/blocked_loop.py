@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.base.short_paths import call_label
 from fastprof.model.call_origins import call_origin
+from fastprof.model.table import EventTable
 from fastprof.model.thread_time import LIFETIME_CATEGORY, running_pieces, task_tracks
 
 __all__ = ["Blocked", "blocked_loops"]
@@ -28,11 +29,13 @@ _CALL = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 class Blocked(NamedTuple):
     """Steps that block at one place. place: "server.py:17 in handle()". by: the call that took most of it, or "".
 
-    lengths: of the steps, int64 ns, longest first. rows: a row of the table for each step, -1 for none.
+    is_trio: whether trio ran the loop. lengths: of the steps, int64 ns, longest first. rows: a row of the table for
+    each step, -1 for none.
     """
 
     place: str
     by: str
+    is_trio: bool
     lengths: Array
     rows: Array
 
@@ -51,19 +54,31 @@ def blocked_loops(rows: NamedRows) -> list[Blocked]:
     long = np.flatnonzero(end - start >= _BLOCKS_NS)
     long = long[np.argsort(start[long] - end[long], kind="stable")][:_MOST_STEPS]
     thread = table.recording_thread
-    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    of_trio = _trio_threads(table)
+    found: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
     for step in long.tolist():
         begin, stop, owner = int(start[step]), int(end[step]), int(life[step])
         alive = (thread[lives] == thread[owner]) & (table.start_ns[lives] < stop)
         if int(np.count_nonzero(alive & (table.end_ns[lives] > begin))) < 2:
             continue
         place, by, row = _place(rows, begin, stop, owner)
-        found.setdefault((place, by), []).append((stop - begin, row))
+        found.setdefault((place, by, int(thread[owner]) in of_trio), []).append((stop - begin, row))
     groups = [
         Blocked(*key, np.array([ns for ns, _ in steps]), np.array([row for _, row in steps]))
         for key, steps in found.items()
     ]
     return sorted(groups, key=lambda group: -int(group.lengths.sum()))
+
+
+def _trio_threads(table: EventTable) -> set[int]:
+    """Return the threads with a task, or a recorded call, that only a run of trio has."""
+    found = {
+        thread
+        for track, thread in zip(table.tracks, table.tracks.thread_ids.tolist(), strict=True)
+        if track.name.startswith("<TrioToken")
+    }
+    calls = np.array(["/trio/_core/" in name for name in table.sites.names], np.bool_)
+    return found | {*table.recording_thread[calls[table.column("site")]].tolist()}
 
 
 def _place(rows: NamedRows, begin: int, stop: int, owner: int) -> tuple[str, str, int]:

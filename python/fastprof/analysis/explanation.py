@@ -153,7 +153,8 @@ def explain(
         print(fastprof.analysis.explain(prof).text())
     """
     rows = NamedRows(table_of(prof))
-    blocked = _blocked(rows)
+    loops = _blocked(rows)
+    blocked = [claim for claim, _ in loops]
     times = StepTimes(rows, step)
     if times.inside_task:
         rows = NamedRows(rows.table, by_task=True)
@@ -203,7 +204,7 @@ def explain(
         costs=[Claim(c.text, c.ns, _table_rows(rows, c.rows)) for c in costs],
         devices=[Claim(t, use.busy_ns, use.rows) for use in devices for t in use.texts()],
         idle_devices=[Claim(text, ns, claimed) for text, _, ns, claimed in idle],
-        first=_unblock(blocked)
+        first=_unblock(loops)
         or _first(
             waits,
             found_waits,
@@ -247,29 +248,29 @@ def _remedies(idle: list[tuple[str, str, int, list[int]]]) -> list[Claim]:
     return [Claim(f"{remedy} ({text})", ns, rows) for text, remedy, ns, rows in idle]
 
 
-def _blocked(rows: NamedRows) -> list[Claim]:
+def _blocked(rows: NamedRows) -> list[tuple[Claim, Blocked]]:
     span_ns = max(int(rows.table.t1_ns - rows.table.t0_ns), 1)
-    return [
-        Claim(_blocked_text(one, span_ns), int(one.lengths.sum()), one.rows[one.rows >= 0].tolist())
-        for one in blocked_loops(rows)
-        if one.lengths.sum() >= _WAIT * span_ns
-    ]
+    found = [one for one in blocked_loops(rows) if one.lengths.sum() >= _WAIT * span_ns]
+    return [(_blocked_claim(one, span_ns), one) for one in found]
 
 
-def _blocked_text(one: Blocked, span_ns: int) -> str:
+def _blocked_claim(one: Blocked, span_ns: int) -> Claim:
     whole = int(one.lengths.sum())
     by = f" by {one.by}" if one.by else ""
-    return (
+    text = (
         f"the event loop was blocked {_time(float(np.median(one.lengths)))} at {one.place}{by}, "
         f"{counted(len(one.lengths), 'time')}: {_time(whole)} ({100 * whole / span_ns:.1f} %)"
     )
+    return Claim(text, whole, one.rows[one.rows >= 0].tolist())
 
 
-def _unblock(blocked: list[Claim]) -> Claim | None:
-    if not blocked:
+def _unblock(loops: list[tuple[Claim, Blocked]]) -> Claim | None:
+    if not loops:
         return None
-    text = "Await an asynchronous call there, or move the work to a thread (asyncio.to_thread)"
-    return Claim(f"{text}: {blocked[0].text}", blocked[0].ns, blocked[0].rows)
+    worst, loop = loops[0]
+    call = "trio.to_thread.run_sync" if loop.is_trio else "asyncio.to_thread"
+    text = f"Await an asynchronous call there, or move the work to a thread ({call})"
+    return Claim(f"{text}: {worst.text}", worst.ns, worst.rows)
 
 
 def _imports(rows: NamedRows) -> list[Claim]:

@@ -219,3 +219,18 @@ def test_sampled_tasks_keep_nothing_alive():
     alive: list[bool] = []
     trio.run(parent)
     assert alive == [False]
+
+
+@pytest.mark.parametrize("calls", [False, True])
+def test_the_remedy_for_a_blocked_run_is_trios(calls):
+    async def block() -> None:
+        time.sleep(0.05)
+
+    async def parent() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(block)
+
+    with fastprof.profile(python_calls=calls) as profile:
+        trio.run(parent)
+    first = fastprof.analysis.explain(profile).first
+    assert "trio.to_thread.run_sync" in first.text and "asyncio" not in first.text
