@@ -11,7 +11,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.ranks.killed import RECORDS, recovered_shards
-from fastprof.ranks.manifest import Shard, read_manifest
+from fastprof.ranks.manifest import Shard, is_manifest, read_manifest
 from fastprof.ranks.newest_job import newest_job
 from fastprof.ranks.places import is_url, join, names_in, open_file
 
@@ -37,7 +37,8 @@ def find_shards(folder: str, engine: str | None = None) -> Shards:
     keeper: Any = None
     try:
         names = names_in(folder)
-        if any(map(_is_ours, names)):
+        described = (join(folder, name) for name in names if _may_be_manifest(name))
+        if any(map(_is_ours, names)) or any(map(is_manifest, described)):
             return _shards_in(folder, names)
         from fastprof.ranks.convert import (
             converted,
@@ -78,6 +79,10 @@ def _is_shard(name: str) -> bool:
     return name.startswith("rank-") and name.endswith(".parquet")
 
 
+def _may_be_manifest(name: str) -> bool:
+    return name.startswith("rank-") and name.endswith(".json")
+
+
 def _is_ours(name: str) -> bool:
     return _is_shard(name) or name.startswith(RECORDS)
 
@@ -89,7 +94,7 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
     described = set()
     present = set(names)
     for name in names:
-        if not (name.startswith("rank-") and name.endswith(".json")):
+        if not _may_be_manifest(name):
             continue
         try:
             manifest = read_manifest(join(folder, name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shard and read_manifest: a shard of a folder and its manifest, whose members have the types that answers need."""
+"""Shard, is_manifest and read_manifest: a shard and its manifest, whose members have the types that answers need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.ranks.places import open_file
 
-__all__ = ["FORMAT", "Shard", "read_manifest"]
+__all__ = ["FORMAT", "Shard", "is_manifest", "read_manifest"]
 
 FORMAT = "fastprof rank 1"
 _READ_BYTES = 64 << 20  # limit of a manifest
-_MOST_RANKS = 1 << 24
+_MARK = b'"format": "fastprof rank'  # in the first _MARK_BYTES
+_MARK_BYTES = 200
+_MOST_RANKS = 1 << 20
 _MOST_NS = 1 << 62
 
 
@@ -38,6 +40,15 @@ class Shard:
         return found
 
 
+def is_manifest(path: str) -> bool:
+    """Return whether a file begins as a manifest does, also a damaged one; False if it cannot be read. Any thread."""
+    try:
+        with open_file(path) as file:
+            return _MARK in file.read(_MARK_BYTES)
+    except OSError:
+        return False
+
+
 def read_manifest(path: str) -> dict[str, Any] | None:
     """Return the manifest in a file; None for JSON of another kind. Optional members have defaults.
 
@@ -45,8 +56,8 @@ def read_manifest(path: str) -> dict[str, Any] | None:
     thread.
     """
     with open_file(path) as file:
-        head = file.read(200)
-        if b'"format": "fastprof rank' not in head:
+        head = file.read(_MARK_BYTES)
+        if _MARK not in head:
             return None
         text = head + file.read(_READ_BYTES)
     try:
@@ -104,9 +115,28 @@ def _optional(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or of(value)
 
 
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _killed(value: Any) -> bool:
+    """Return whether all members are there, those of the last collective if there was one."""
+    began = isinstance(value, dict) and value.get("collective")
+    checks = {**_KILLED, **(_LAST if began else {})}
+    return _members(checks)(value) and checks.keys() <= value.keys()
+
+
+_KILLED = {
+    "last_ns": _count,
+    "alive": _flag,
+    "step": _optional(_time),
+    "collective": _text,
+    "collectives": _count,
+}
+_LAST = {"collective_ended": _flag, "collective_start_ns": _time}
 _READING = _members({"realtime_ns": _time, "monotonic_ns": _time})
 _MEMBERS: dict[str, Callable[[Any], bool]] = {
-    "shard": _text,
+    "shard": lambda value: isinstance(value, str) and value.endswith(".parquet"),
     "rank": _rank,
     "world_size": _rank,
     "t0_ns": _time,
@@ -117,23 +147,13 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "dropped": _mapping(_count),
     "threads": _list(_row(_time, _text)),
     "clock": _members({"start": _optional(_READING), "end": _optional(_READING)}),
-    "clock_error_ns": _count,
+    "clock_error_ns": _number(0, _MOST_NS >> 2),  # sums of a few are below 2^63
     "pid": _time,
     "host": _text,
     **dict.fromkeys(("process", "job_id", "records", "source", "damage"), _optional(_text)),
     "events": _optional(_count),
     "crc32": _optional(_count),
-    "killed": _optional(
-        _members(
-            {
-                "last_ns": _count,
-                "alive": lambda value: isinstance(value, bool),
-                "step": _optional(_time),
-                "collective": _text,
-                "collectives": _count,
-            }
-        )
-    ),
+    "killed": _optional(_killed),
 }
 _DEFAULTS: dict[str, Any] = {
     "groups": [],

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +31,7 @@ class Matched:
     duration minus the least over the ranks of the call: the time for which a rank waited for the last to come,
     without any clock in common; 0 for calls with one row. step: index of the step that it began in, -1: none.
     unmatched: number of collectives without group or sequence. unpaired: number of sends and receives that without()
-    has taken out.
+    has taken out. peerless: rank and kind of the sends and receives whose pair is unknown.
     """
 
     call: Array
@@ -47,6 +47,7 @@ class Matched:
     groups: list[str]
     unmatched: int
     unpaired: int = 0
+    peerless: set[tuple[int, str]] = field(default_factory=set)
 
     @property
     def paired(self) -> Array:
@@ -87,7 +88,11 @@ class Matched:
                 continue
             present = distinct(self.rank[rows])
             pair = pair_of(name)
-            group = members.get(name.split(" ")[0], present.tolist()) if pair is None else pair[1:]
+            if pair is None:
+                group = members.get(name.split(" ")[0], present.tolist())
+            else:  # what a rank left out may be the other half
+                both = zip(pair[1:], PAIRED, strict=True)
+                group = [rank for rank, kind in both if (rank, kind) not in self.peerless]
             expected = np.array(sorted(set(group) & set(ranks)), np.int64)
             found += self._of_group(rows, present, expected, name)
         return found
@@ -97,7 +102,8 @@ class Matched:
         found = []
         absent = np.setdiff1d(expected, present)
         if len(absent):
-            found.append(f"ranks {number_list(absent.tolist())} have no collective of {title}")
+            who = "rank {} has" if len(absent) == 1 else "ranks {} have"
+            found.append(f"{who.format(number_list(absent.tolist()))} no collective of {title}")
         place = np.searchsorted(present, self.rank[rows])
         low = np.full(len(present), np.iinfo(np.int64).max)
         high = np.full(len(present), -1)
@@ -146,10 +152,13 @@ def match_collectives(of_rank: list[tuple[int, Collectives]]) -> Matched:
     groups: dict[str, int] = {}
     parts: list[list[Array]] = []
     unmatched = 0
+    peerless: set[tuple[int, str]] = set()
     for rank, calls in of_rank:
         chosen = calls.sequence != UNMATCHED
         paired = np.array([*(kind in PAIRED for kind in calls.kinds), False], np.bool_)
         unmatched += int((~chosen & ~paired[calls.kind]).sum())
+        left = distinct(calls.kind[~chosen & paired[calls.kind]])
+        peerless |= {(rank, calls.kinds[code]) for code in left.tolist()}
         kind = np.array([kinds.setdefault(k, len(kinds)) for k in calls.kinds], np.int64)
         group = np.array([groups.setdefault(g, len(groups)) for g in calls.groups], np.int64)
         parts.append(
@@ -176,5 +185,5 @@ def match_collectives(of_rank: list[tuple[int, Collectives]]) -> Matched:
     np.minimum.at(least, call, duration)
     return Matched(
         call, rank_, start, end, kind_, group_, sequence, size, duration - least[call],
-        list(kinds), list(groups), unmatched,
+        list(kinds), list(groups), unmatched, peerless=peerless,
     )  # fmt: skip

@@ -99,7 +99,8 @@ def job_lines(job: Job) -> list[str]:
         shares = ", ".join(
             f"{each['what']} {each['percent']:.0f} %" for each in values["critical_path"][:6]
         )
-        lines += ["", f"critical path of {_PATH_STEPS} steps at most: {shares}"]
+        steps = counted(min(len(job.complete_steps), _PATH_STEPS), "step")
+        lines += ["", f"critical path of {steps}: {shares}"]
     return [visible_text(line) for line in lines + _clock_lines(job, values["clocks"])]
 
 

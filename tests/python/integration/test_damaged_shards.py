@@ -184,3 +184,30 @@ def test_a_manifest_of_other_values(tmp_path: Path, sound: Path, seed: int) -> N
         path.write_text(json.dumps(described))
         with suppress(fastprof.errors.Error):
             names_damage(folder, tmp_path, good)
+
+
+KILLED = {"last_ns": 0, "alive": False, "step": 5, "collective": "x", "collectives": 3}
+KILLED |= {"collective_ended": True, "collective_start_ns": 0}
+ABSENT = [{"killed": {k: v for k, v in KILLED.items() if k != name}} for name in KILLED]
+HUGE: list[dict[str, Any]] = [{"world_size": (1 << 24) - 1}, {"clock_error_ns": (1 << 62) - 1}]
+
+
+@pytest.mark.parametrize("wrong", [*ABSENT, *HUGE, {"shard": ""}], ids=str)
+def test_a_manifest_that_lacks_a_member(tmp_path: Path, sound: Path, wrong: Any) -> None:
+    """Of an entry of a killed rank, or whose value is far outside of what is possible: the manifest is named."""
+    folder = shutil.copytree(sound, tmp_path / "ranks")
+    path = folder / f"rank-{DAMAGED:05}.json"
+    described = {**json.loads(path.read_text()), "records": "records-1", "killed": KILLED}
+    path.write_text(json.dumps(described))
+    assert fastprof.ranks.open(folder).ranks == [0, 1, 2]
+    path.write_text(json.dumps({**described, **wrong}))
+    said = f"{path.name}: a damaged manifest ({next(iter(wrong))} is "
+    assert names_damage(folder, tmp_path, fastprof.ranks.open(sound))[0].startswith(said)
+
+
+def test_manifests_whose_shards_are_gone(tmp_path: Path, sound: Path) -> None:
+    folder = shutil.copytree(sound, tmp_path / "ranks", ignore=shutil.ignore_patterns("*.parquet"))
+    said = "; ".join(f"rank {n}: rank-{n:05}.parquet is missing: left out" for n in range(RANKS))
+    with pytest.raises(fastprof.errors.FormatError, match=f"no rank can be read: {said}. Record"):
+        fastprof.ranks.open(folder)
+    assert len(list(folder.iterdir())) == RANKS

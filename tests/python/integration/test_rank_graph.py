@@ -348,6 +348,7 @@ def test_the_command_prints_path_and_what_if(tmp_path: Path) -> None:
     assert both["new_step_ns"] < min(ops["new_step_ns"], reduces["new_step_ns"])
     printed = python(*command, cwd=tmp_path, check=True).stdout
     assert "all_reduce 4 times faster: steps of" in printed and "critical path by op" in printed
+    assert "\ncritical path of 1 step: " in printed
     for wrong in ("aten::mm", "=2", "aten::mm=0", "absent=2"):
         done = python("-m", "fastprof", "ranks", "r", "--what-if", wrong, cwd=tmp_path)
         assert done.returncode != 0 and "Traceback" not in done.stderr

@@ -174,4 +174,14 @@ def test_gloo_pairs_each_tag_by_itself(
     said = (
         f"sends and receives: rank 1: {left} of 2 sends and receives of gloo receive from any rank"
     )
-    assert any(each.startswith(said) for each in job.problems) is bool(left)
+    assert [each[: len(said)] for each in job.problems] == [said] * bool(left)
+
+
+def test_a_send_without_a_receive_is_named(tmp_path: Path) -> None:
+    inputs = fastprof.table.CodedColumn.encode([None, ["", "", 1, 0], None])
+    send = [("c10d::send", "cpu_op", 100, 120), ("gloo:send", "user_annotation", 110, 500)]
+    step = (*profiler_step(0), 0, 1000)
+    sender = table_of_rows([step, *send], coded={"concrete_inputs": inputs})
+    for rank, table in enumerate((sender, table_of_rows([step]))):
+        fastprof.ranks.write(table, tmp_path, rank=rank, world_size=2)
+    assert fastprof.ranks.open(tmp_path).problems == ["rank 1 has no collective of group 0->1"]
