@@ -31,10 +31,9 @@ enum class StackState : uint8_t { complete, empty, torn };
 // by the system call that also reads which is the innermost one, within some tens of ns. That
 // copy is repeated only with frames of generators that it lacked, if the sampler was interrupted
 // meanwhile, or if the evaluation loop has ended: otherwise a second one would prefer functions
-// that run for longer. Outer
-// frames are copied later and compared again at the end. A stack is torn if a link or code object
-// is invalid, an outer frame has changed, a frame lies above the top of the thread's stack, or a
-// generator was suspended meanwhile.
+// that run for longer. Outer frames are copied later and compared again at the end. A stack is torn
+// if a link or code object is invalid, an outer frame has changed, a frame lies above the top of
+// the thread's stack, or a generator was suspended meanwhile.
 class StackReader {
  public:
   static constexpr size_t kMaxFrames = 1024;  // of deeper stacks, the innermost ones

@@ -59,10 +59,8 @@ def atomic_binary(
             f"cannot write {os.fsdecode(path)}: {reason}. No partial file was left, and the data are still "
             "in memory: free space, or export to another path.",
         ) from error
-    except (
-        BaseException
-    ):  # Ctrl-C may come when the file has been made, and open() has not returned
-        if not in_place:
+    except BaseException:
+        if not in_place:  # Ctrl-C may come when the file has been made, and open() has not returned
             _remove(temporary)
         raise
 

@@ -314,8 +314,10 @@ class EventTree:
     @cached_property
     def suspended(self) -> Array | None:
         """Mask of the rows that are samples of suspended tasks; None if there are none."""
-        of_site = np.array([c == TASK_SAMPLE for c in self.table.sites.field("category")], np.bool_)
-        return of_site[self.column("site")] if bool(of_site.any()) else None
+        categories = self.table.sites.field("category")
+        if TASK_SAMPLE not in categories:
+            return None
+        return np.array([c == TASK_SAMPLE for c in categories], np.bool_)[self.column("site")]
 
     @property
     def _sums_nothing(self) -> Array:

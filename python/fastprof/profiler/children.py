@@ -24,7 +24,7 @@ from fastprof.profiler.shards import (
     process_of,
     read_shards,
 )
-from fastprof.profiler.stack_sampling import of_program
+from fastprof.profiler.stack_sampling import FILE_BYTES, of_program
 from fastprof.record.shard_folder import ShardFolder, samples_beside
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ class FollowedChildren:
                 problems.append(f"the samples of process {pid} cannot be read: {error}")
                 continue
             if lost := found.counts["overwritten_segments"]:
-                problems.append(f"process {pid}: {lost * 32} MB of its first samples are lost")
+                lost_mb = lost * (FILE_BYTES // 2 >> 20)
+                problems.append(f"process {pid}: {lost_mb} MB of its first samples are lost")
             if lost := found.counts["samples_without_room"]:
                 problems.append(
                     f"process {pid}: {os.path.dirname(path)} had no room for {lost} samples"

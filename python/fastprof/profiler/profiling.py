@@ -69,7 +69,7 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
     sample_hz: sample the Python stacks of all threads so often a second (None: never; 1000 is usual), by a native
     thread that takes no GIL and, without native, stops no thread; see samples() and docs/sampling.md. Samples are
     also rows of category sample below the ranges of their thread, in events(), event_table and traces, unless calls
-    are recorded. Followed processes are not sampled.
+    are recorded. Followed processes are sampled, too: Python stacks of their threads.
     sample_tasks: with sample_hz, also sample where suspended tasks of asyncio and trio wait, at most 50 times a second,
     by a thread that takes the GIL; see samples().table(mode="awaits"). Each task that waits has a track of its own.
 

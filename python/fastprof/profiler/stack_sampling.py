@@ -12,16 +12,22 @@ from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
 
-__all__ = ["MAX_RUNS", "StackSampling", "is_start", "of_program", "room_problems", "samples_of"]
+__all__ = [
+    "FILE_BYTES",
+    "MAX_RUNS",
+    "StackSampling",
+    "is_start",
+    "of_program",
+    "room_problems",
+    "samples_of",
+]
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STARTERS = ("fastprof", "<frozen runpy>", "runpy.py")
 _WRAPPER = os.path.join(_PACKAGE, "record", "propagation.py")  # of what a program's thread runs
 MAX_RUNS = 1 << 23  # of 40 bytes
-_FILE_BYTES, _FILE_SECONDS = (
-    64 << 20,
-    1e9,
-)  # of a followed process; 20 minutes of a busy thread at 1 kHz in each half
+FILE_BYTES = 64 << 20  # of a followed process; each half has 20 minutes of a busy thread at 1 kHz
+_FILE_SECONDS = 1e9
 
 
 class StackSampling(Observer):
@@ -47,7 +53,7 @@ class StackSampling(Observer):
     def start(self) -> list[str]:
         self._names = _thread_names()
         problem = self._file and self._sampler.write_to(
-            self._file, _FILE_BYTES, _FILE_SECONDS, grows=True
+            self._file, FILE_BYTES, _FILE_SECONDS, grows=True
         )
         problem = problem or self._sampler.begin()
         if problem:

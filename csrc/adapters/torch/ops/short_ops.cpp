@@ -9,7 +9,7 @@
 #include "adapters/torch/layout/op_view.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/recorder/hot_path/record.hpp"
-#include "fastprof/recorder/store/calibration.hpp"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -25,12 +25,10 @@ bool leave_out_ops_below(uint64_t shortest_ns) noexcept {
   if (state()->slow_clock != 0) shortest_ns = 0;
   uint64_t ticks = 0;
   if (shortest_ns != 0) {
-    const ClockKnot before = take_clock_knot();
+    const ClockReading before = read_host_clocks();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    const ClockKnot after = take_clock_knot();
     ticks = static_cast<uint64_t>(static_cast<double>(shortest_ns) *
-                                  static_cast<double>(after.ticks - before.ticks) /
-                                  static_cast<double>(after.monotonic_ns - before.monotonic_ns));
+                                  ticks_per_ns(before, read_host_clocks()));
   }
   g_shortest_ns.store(shortest_ns, std::memory_order_relaxed);
   store_relaxed(&g_op_view.shortest_ticks, ticks);
