@@ -7,7 +7,8 @@
   for a while (another program on the same core) slows both. Measured one after the other, the same program seemed to
   take 0.7 or 1.4 of a lock, by process.
 - A training step under a profile with shapes, memory and stacks, of fastprof and of torch, if torch is installed: the
-  step alternates with a fixed loop, over which its time is taken.
+  step alternates with a fixed loop, over which its time is taken. The third case has no profile: what comes between
+  the steps is a sort of 32 MB, which like the start of a profile leaves the CPU's caches and freed memory cold.
 
 Times are CPU time of the thread.
 """
@@ -15,6 +16,7 @@ Times are CPU time of the thread.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -22,7 +24,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -59,12 +61,23 @@ def ranges() -> None:
     print(json.dumps(ratios))
 
 
+@contextlib.contextmanager
+def after_other_work(**_: object) -> Iterator[None]:
+    """Stand for a profile: take some tenths of a second before the first step, and record nothing."""
+    import torch
+
+    torch.rand(4 << 20).sort()
+    yield
+
+
 def steps(library: str) -> None:
     """Print the cost in % of each of the first STEPS training steps of a process that are recorded."""
     import torch
 
     make: Callable[..., Any]
-    if library == "torch":
+    if library == "neither":
+        make = after_other_work
+    elif library == "torch":
         from torch.profiler import profile as make
     else:
         from fastprof import profile as make
@@ -109,7 +122,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--one", choices=["ranges", "fastprof", "torch"], help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--one", choices=["ranges", "fastprof", "torch", "neither"], help=argparse.SUPPRESS
+    )
     options = parser.parse_args()
     if options.one is not None:
         ranges() if options.one == "ranges" else steps(options.one)
@@ -127,14 +142,18 @@ def main() -> int:
         f"Python range: first profile {min(first):.2f} to {max(first):.2f} of a lock; "
         f"over a warm one: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}"
     )
-    for library in ("fastprof", "torch") if find_spec("torch") else ():
+    for library in ("fastprof", "torch", "neither") if find_spec("torch") else ():
         costs = processes(options.rounds, "--one", library)
         by_step = [statistics.median(each) for each in zip(*costs, strict=True)]
         warm = statistics.median(by_step[STEPS // 3 :])
+        points = statistics.median(
+            each[0] - statistics.median(each[STEPS // 3 :]) for each in costs
+        )
         rows.append({"suite": "fresh_process", "case": f"step with everything on, {library}",
-                     "first_percent": by_step[0], "warm_percent": warm, "rounds": options.rounds})  # fmt: skip
+                     "first_percent": by_step[0], "warm_percent": warm, "points": points, "rounds": options.rounds})  # fmt: skip
         print(
-            f"step with everything on, {library}: +{by_step[0]:.1f} % the first, +{warm:.1f} % later"
+            f"step with everything on, {library}: {by_step[0]:+.1f} % the first, {warm:+.1f} % later, "
+            f"difference in a process {points:.1f}"
         )
     if options.json:
         with open(options.json, "a", encoding="utf-8") as out:
