@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +21,11 @@ from fastprof.record.thread_starts import FollowedWork
 
 if TYPE_CHECKING:
     from fastprof.adapters.torch.ops import Part
+
+if "torch" in sys.modules:
+    # What a start with shapes or memory needs. Beside 16 threads that compute, importing it there took 0.3 s, since
+    # each access to a file releases the GIL; here a program mostly has no such threads yet.
+    from fastprof.adapters.torch import inputs, memory  # noqa: F401
 
 __all__ = ["chosen_observers"]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fastprof.adapters.torch.layout import SECTIONS, numbers_in, source_of
-from fastprof.adapters.torch.versions import cxx11_abi
+from fastprof.adapters.torch.versions import cache_folder, cxx11_abi
 from fastprof.base.atomic_file import atomic_text
 
 __all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
@@ -100,7 +100,6 @@ def _answers_of(torch: Any, compiler: str, names: list[str]) -> _Answers:
 
 
 def _cache_path(torch: Any) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     include = _include(torch)
     headers = sorted({header for section in SECTIONS.values() for header in section.includes})
     texts = []
@@ -116,7 +115,7 @@ def _cache_path(torch: Any) -> Path:
             texts.append(b"")
     identity = [str(torch.__version__), platform.machine(), cxx11_abi(torch), source_of(SECTIONS)]
     digest = hashlib.sha256(repr([*identity, texts]).encode()).hexdigest()[:16]
-    return Path(base) / "fastprof" / f"torch-layout-{digest}.json"
+    return cache_folder() / f"torch-layout-{digest}.json"
 
 
 def _read_cache(cache: Path) -> _Answers | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.adapters.torch.layout import INPUTS
+from fastprof.adapters.torch.proven_builds import proven_storage_offset, remember
 from fastprof.adapters.torch.storages import storage_offset
 from fastprof.adapters.torch.unlisted import proven_layout
 from fastprof.adapters.torch.versions import cxx11_abi
@@ -42,15 +43,25 @@ def prepare_inputs(torch: Any, version: str) -> str:
 
 
 def _test_and_adopt(torch: Any, layout: Sequence[int], wrappers: bool) -> str:
-    """Adopt the layout if the self-test succeeds; return "" or the reason against it."""
+    """Adopt the layout if the self-test succeeds, now or earlier; return "" or the reason against it."""
+    storage = proven_storage_offset(torch, layout, wrappers)
+    if storage is not None:
+        _adopt(layout, storage)
+        return ""
     try:
         wrong = wrong_about_known_inputs(torch, layout, wrappers)
     except Exception as failure:
         return f"the self-test of op inputs raised {failure}"
     if not wrong:
-        _core.torch_adopt_input_layout(layout)
-        _core.torch_adopt_storage_offset(_storage_offset_or_zero(torch, layout))
+        storage = _storage_offset_or_zero(torch, layout)
+        _adopt(layout, storage)
+        remember(torch, layout, wrappers, storage)
     return wrong
+
+
+def _adopt(layout: Sequence[int], storage: int) -> None:
+    _core.torch_adopt_input_layout(layout)
+    _core.torch_adopt_storage_offset(storage)
 
 
 def _storage_offset_or_zero(torch: Any, layout: Sequence[int]) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 from fastprof import _core
 from fastprof.decode.op_inputs import decode_op_inputs
 
-__all__ = ["storage_offset"]
+__all__ = ["OFFSETS", "storage_offset"]
 
 # Size of the base class of TensorImpl and StorageImpl (c10::intrusive_ptr_target with its virtual table
 # pointer): the first member of each is the pointer in question. Newer releases pack the two counts into one.
-_OFFSETS = (16, 24)
+OFFSETS = (16, 24)
 
 
 def storage_offset(torch: Any, layout: Sequence[int]) -> int:
@@ -43,7 +43,7 @@ def storage_offset(torch: Any, layout: Sequence[int]) -> int:
         last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
         return [tensor.untyped_storage().data_ptr(), (last + 1) * tensor.element_size()]
 
-    for offset in _OFFSETS:
+    for offset in OFFSETS:
         for work, op, tensors in cases:
             tried = _core.torch_try_inputs(layout, work, offset)
             words = next((words for name, _, words, _ in tried if name == op), [])

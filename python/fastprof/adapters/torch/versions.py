@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version and string ABI of a loaded torch."""
+"""Version and string ABI of a loaded torch, and the folder where facts about a build are kept."""
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
-__all__ = ["cxx11_abi", "version_of"]
+__all__ = ["cache_folder", "cxx11_abi", "version_of"]
 
 
 def version_of(torch: Any) -> str:
@@ -22,3 +24,9 @@ def cxx11_abi(torch: Any) -> bool:
     return sys.platform == "darwin" or bool(
         getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True)
     )
+
+
+def cache_folder() -> Path:
+    """Return the folder for facts about builds of torch: fastprof in XDG_CACHE_HOME or ~/.cache. It may not exist."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "fastprof"
