@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Begin the command again with huge pages: a dump reads 64 MiB into fresh memory, whose page faults take half its time."""
+"""Begin the command again with huge pages: a dump reads 64 MiB into fresh memory; page faults take half its time."""
 
 from __future__ import annotations
 
