@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import warnings
@@ -22,6 +23,24 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 _skips: list[Skip] = []
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file that as a whole has a mark which `-m` excludes, or has nowhere one that it asks for."""
+    asked = str(config.getoption("markexpr")).split(" and ")
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    if not all(re.fullmatch(r"(not )?\w+", part) for part in asked):
+        return None  # more than marks joined by `and`
+    text = collection_path.read_text(encoding="utf-8")
+    whole = re.search(r"^pytestmark = (\[[^]]*\]|.*)", text, re.MULTILINE)
+    of_all = f"{whole[0]} " if whole else ""
+    for part in asked:
+        mark = part.removeprefix("not ")
+        found = re.search(rf"\bmark\.{mark}\b", text if mark == part else of_all)
+        if (found is not None) != (mark == part):
+            return True
+    return None
 
 
 def _note(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -140,15 +140,28 @@ def test_find_package_refuses_another_version(tmp_path: Path) -> None:
 
 
 def test_find_package_from_this_python(tmp_path: Path) -> None:
-    """An editable install answers with the source tree, so that edited headers are the ones compiled."""
+    """An editable install answers with the source tree, so that edited headers are the ones compiled.
+
+    The headers alone: test_two_translation_units compiles and runs the same by the same flags.
+    """
     folder = run([sys.executable, "-m", "fastprof", "config", "--cmakedir"]).strip()
     flags = [f"-Dfastprof_DIR={folder}", "-DFASTPROF_TARGET=fastprof::header_only"]
-    run_consumer(cmake(tmp_path / "build", flags), tmp_path)
+    flags.append("-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+    run([need("cmake"), "-G", "Unix Makefiles", "-S", HERE, "-B", tmp_path, *flags])
+    listed = json.loads((tmp_path / "compile_commands.json").read_bytes())
+    commands = {Path(each["file"]): each["command"] for each in listed}
+    for source in SOURCES:
+        (include,) = re.findall(r"(?:-I|-isystem ) *(\S+)", commands[source])
+        assert Path(include).samefile(INCLUDE) and "FASTPROF_SEPARATE" not in commands[source]
 
 
 @pytest.mark.packaging
-def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
-    """From a copy of the sources into a fresh environment, as a user does it; then both C++ ways through it."""
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_pip_install_with_build_isolation(tmp_path: Path, whole: bool) -> None:
+    """From a copy of the sources into a fresh environment, as a user does it; then the C++ ways through it.
+
+    Not whole: without _core, which takes five minutes to compile, and which the C++ ways do not need.
+    """
     source, environment = tmp_path / "source", tmp_path / "environment"
     ignore = shutil.ignore_patterns(
         "build", ".venv", "out", ".git", "__pycache__", "*.so", ".mypy_cache"
@@ -159,40 +172,46 @@ def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
     clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "CMAKE_PREFIX_PATH"}}
     install = [python, "-m", "pip", "install", "--disable-pip-version-check", source]
     flags = "CMAKE_CXX_FLAGS_RELEASE=-O0;CMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF"  # it is built, hardly run
+    if not whole:
+        flags += ";FASTPROF_BUILD_PYTHON=OFF"
     quickly = clean | {"SKBUILD_CMAKE_DEFINE": flags}
     result = subprocess.run(install, capture_output=True, text=True, env=quickly, timeout=1800)
     assert result.returncode == 0, result.stdout + result.stderr
     shutil.rmtree(source)
 
-    version = run(
-        [
-            python,
-            "-c",
-            "import fastprof, fastprof._core as c; print(fastprof.__version__, c.version)",
-        ]
-    )
-    assert len(set(version.split())) == 1
+    if whole:
+        code = "import fastprof, fastprof._core as c; print(fastprof.__version__, c.version)"
+        assert len(set(run([python, "-c", code]).split())) == 1
     flag = run([python, "-m", "fastprof", "config", "--includes"]).strip()
     assert flag.startswith(f"-I{environment}")
     for query, name in (("--definitions", "."), ("--pkgconfigdir", "fastprof.pc")):
         path = Path(run([python, "-m", "fastprof", "config", query]).strip())
         assert path.is_relative_to(environment) and (path / name).exists()
-    compiler = next((c for c in COMPILERS if shutil.which(c)), COMPILERS[0])
-    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, include=Path(flag[2:])), tmp_path)
+    if whole:
+        compiler = next((c for c in COMPILERS if shutil.which(c)), COMPILERS[0])
+        program = build(compiler, tmp_path / "consumer", SOURCES, include=Path(flag[2:]))
+        run_consumer(program, tmp_path)
     folder = run([python, "-m", "fastprof", "config", "--cmakedir"]).strip()
     assert folder.startswith(str(environment))
     run_consumer(cmake(tmp_path / "build", [f"-Dfastprof_DIR={folder}"]), tmp_path)
 
 
 @pytest.mark.integrations
-def test_musl(tmp_path: Path) -> None:
-    """musl: Debian's musl-gcc has no C++ library, so this uses the compiler that the Python package ziglang brings."""
+@pytest.mark.parametrize("linked", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_musl(tmp_path: Path, linked: bool) -> None:
+    """musl: Debian's musl-gcc has no C++ library, so this uses the compiler that the Python package ziglang brings.
+
+    It compiles the C and C++ libraries, too, when it links for the first time.
+    """
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip(
             "no C++ library for musl: musl-gcc compiles C only; `pip install ziglang` brings one"
         )
     program = tmp_path / "consumer"
     zig = [sys.executable, "-m", "ziglang", "c++", "-target", f"{platform.machine()}-linux-musl"]
-    command = [*zig, "-std=c++17", "-O2", *STRICT, f"-I{INCLUDE}", *SOURCES, "-o", program]
-    run([*command, *LIBRARIES], timeout_s=900)  # the first call compiles the C and C++ libraries
+    command = [*zig, "-std=c++17", *STRICT, f"-I{INCLUDE}", "-o", program]
+    if not linked:
+        run([*command, "-O0", "-fno-sanitize=all", "-c", SOURCES[0]], timeout_s=900)
+        return
+    run([*command, "-O2", *SOURCES, *LIBRARIES], timeout_s=900)
     run_consumer(program, tmp_path)

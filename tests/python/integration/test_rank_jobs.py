@@ -78,11 +78,17 @@ def test_fastprof_run_finds_its_rank(
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
-        ({"TORCHELASTIC_RUN_ID": "a"}, {"TORCHELASTIC_RUN_ID": "b"}),
+        pytest.param(
+            {"TORCHELASTIC_RUN_ID": "a"}, {"TORCHELASTIC_RUN_ID": "b"}, marks=pytest.mark.nightly
+        ),
         ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1"}),
-        ({"MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}, {"MASTER_PORT": "29500"}),
+        pytest.param(
+            {"MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"},
+            {"MASTER_PORT": "29500"},
+            marks=pytest.mark.nightly,
+        ),
         ({}, {}),  # by time alone
-        ({"WORLD_SIZE": "5"}, {}),
+        pytest.param({"WORLD_SIZE": "5"}, {}, marks=pytest.mark.nightly),
     ],
 )
 def test_shards_of_an_earlier_job_are_left_out(
@@ -131,7 +137,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
     torch: Any = pytest.importorskip("torch", reason="torch is not installed")
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
