@@ -3,7 +3,7 @@
 
 ``ranks.py [--json FILE] [--ranks N ...] [--events N] [--hta-events N]``: for each number of ranks (default 8, 64) of
 --events events each (default 192,000): ns an event and bytes an event of writing shards, and CPU seconds and peak
-resident MB of a process that reads them and gives all answers of `fastprof ranks`. Peers, in the same run: pandas reads
+resident MB of processes that import what that takes, that read the parts of steps, and that give all answers of `fastprof ranks`. Peers, in the same run: pandas reads
 the columns that the answers need and sums durations by rank and name, which has neither overlap nor waiting; HTA loads
 the job of 8 ranks from Kineto JSON with --hta-events events a rank (default 20,000; 0: without HTA) and makes its
 temporal breakdown and overlap, fastprof the same from the same files. Compare within one run.
@@ -28,6 +28,7 @@ from simulated_job import SimulatedJob
 import fastprof
 
 _STEPS = 50
+_BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
 _ANSWERS = """
 import fastprof
 from fastprof.ranks.text import job_values
@@ -54,15 +55,26 @@ spent = sum(each.ru_utime + each.ru_stime for each in used)
 kib = max(each.ru_maxrss for each in used)
 print("MEASURED", spent, kib / 1024)
 """
+# What programs use of an installed fastprof: imports alone, and the parts of steps.
+_IMPORTS = """
+import fastprof.ranks, pyarrow.parquet  # of {folder!r}, nothing
+"""
+_PARTS = """
+import fastprof
+job = fastprof.ranks.open({folder!r})
+[job.parts(name) for name in ("compute_ns", "communication_ns", "exposed_ns", "copies_ns", "idle_ns")]
+"""
 
 
 def measured(code: str, folder: str, rounds: int = 3) -> dict[str, float]:
     """Return the least CPU seconds of new processes that run the code, and their greatest peak in MB."""
     runs = []
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": _BYTECODE.name}  # as if installed
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     for _ in range(rounds):
         done = subprocess.run(
             [sys.executable, "-c", _MEASURED.format(code=code.format(folder=folder))],
-            capture_output=True, text=True, check=True,
+            capture_output=True, text=True, check=True, env=environment,
         )  # fmt: skip
         line = next(each for each in done.stdout.splitlines() if each.startswith("MEASURED"))
         runs.append([float(word) for word in line.split()[1:]])
@@ -84,10 +96,12 @@ def of_shards(ranks: int, events: int) -> dict[str, Any]:
             spent += time.process_time() - begin
             rows += len(table)
         size = sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
+        imports, parts = measured(_IMPORTS, folder), measured(_PARTS, folder)
         answers = measured(_ANSWERS, folder)
         row = {
             "case": f"{ranks} ranks", "events": rows, "write_ns_per_event": round(spent / rows * 1e9),
-            "bytes_per_event": round(size / rows, 2), **answers,
+            "bytes_per_event": round(size / rows, 2), "imports_cpu_s": imports["cpu_s"],
+            "parts_cpu_s": parts["cpu_s"], "parts_peak_mb": parts["peak_mb"], **answers,
         }  # fmt: skip
         if ranks <= 64:
             for path in Path(folder).glob("*.json"):

@@ -16,7 +16,7 @@ namespace bindings {
 #define FASTPROF_PARTS(part) \
   part(errors) part(version) part(ranges) part(device_plugins) part(devices) part(session) \
   part(recover) part(aggregates) part(process) part(late_signal) part(objects) part(blocks) \
-  part(table_capture) part(table_kernels) part(sqlite_pages) part(trace_rows) part(trace_proto) \
+  part(table_capture) part(table_kernels) part(sqlite_pages) part(rank_steps) part(trace_rows) part(trace_proto) \
   part(propagate) part(python_calls) part(python_memory) part(sampling) part(tasks) part(legacy) \
   part(emission) part(metal) part(torch) part(torch_memory) part(torch_holds)
 // clang-format on

@@ -96,7 +96,7 @@ struct Propagation {
   uint64_t id = 0;
 };
 
-struct FastRanges {
+struct FastRangesHold {
   std::string start(Hold& hold, const py::object& type) {
     std::string reason = observe_fast_ranges(type.ptr());
     if (reason.empty()) hold.set();
@@ -178,9 +178,9 @@ void register_torch_holds(py::module_& module) {
       .def("begin", &FeatureHold<Propagation>::begin<>,
            "Begin; return False if this thread belongs to no thread-local session. Raises "
            "StateError unless torch_memory_prepare() has succeeded.");
-  define<FastRanges>(module, "TorchFastRangesHold",
-                     "Records ranges of torch's _RecordFunctionFast from begin() to end().")
-      .def("begin", &FeatureHold<FastRanges>::begin<py::object>, py::arg("type"),
+  define<FastRangesHold>(module, "TorchFastRangesHold",
+                         "Records ranges of torch's _RecordFunctionFast from begin() to end().")
+      .def("begin", &FeatureHold<FastRangesHold>::begin<py::object>, py::arg("type"),
            "Begin; return \"\" or the reason why not. type: "
            "torch._C._profiler._RecordFunctionFast.");
 }

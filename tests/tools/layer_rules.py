@@ -53,6 +53,7 @@ COMPILED = {
     "adapters/torch/ops": {"adapters/torch"},
     # Devices: the interface and list of backends; then the backends, which are independent of each other.
     "core": set[str](),
+    "core/rank_steps": set[str](),
     "core/sqlite_pages": set[str](),
     "core/trace_rows": set[str](),
     "core/trace_json": {"core/trace_rows"},
@@ -71,6 +72,7 @@ COMPILED = {
     "bindings": {
         "adapters",
         "core",
+        "core/rank_steps",
         "core/sqlite_pages",
         "core/trace_json",
         "core/trace_proto",
@@ -178,6 +180,7 @@ NATIVE = {
     "importers/perfetto_native.py",
     "importers/sqlite_file.py",
     "exporters/trace_writers.py",
+    "ranks/rank_summary.py",
     "flight_recorder",
     "model/grouping.py",
     "model/tree.py",

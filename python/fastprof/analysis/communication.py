@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.intervals import covered_ns, union_of
 from fastprof.base.distinct import distinct
+from fastprof.base.event_names import is_communication
 from fastprof.base.formatting import counted, format_time
 from fastprof.model.launching import launching_rows
 from fastprof.model.table import EventTable
 
-__all__ = ["REMEDY", "Communication", "Described", "communication", "describe", "is_communication"]
+__all__ = ["REMEDY", "Communication", "Described", "communication", "describe"]
 
 Array: TypeAlias = NDArray[Any]
 _OUTSIDE = -1
@@ -41,12 +42,6 @@ class Communication(NamedTuple):
     comm_ns: int
     exposed_ns: int
     rows: list[int]
-
-
-def is_communication(name: str) -> bool:
-    """Return whether a kernel's name is one of NCCL or RCCL: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"."""
-    lowered = name.lower()
-    return "nccl" in lowered or "rccl" in lowered
 
 
 def communication(table: EventTable, start: Array, end: Array) -> list[Communication]:

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.wait_kinds import kinds_of_rows
 from fastprof.base.cached_property import cached_property
+from fastprof.base.event_names import OPTIMIZER_STEP
 from fastprof.model.thread_time import task_tracks
 
-__all__ = ["OPTIMIZER_STEP", "StepTimes"]
+__all__ = ["StepTimes"]
 
 Array: TypeAlias = NDArray[Any]
-# What names of ranges begin with that torch's optimizers make around each of their steps.
-OPTIMIZER_STEP = "Optimizer.step#"
 _STEP = re.compile(r"^ProfilerStep#\d+$")
 _LEAST_BY_OPTIMIZER = 3
 _MOST_OUTSIDE = 0.5  # of the recording, where the optimizer makes the steps

@@ -133,8 +133,8 @@ def ranks(options: argparse.Namespace) -> int:
 
 
 def _compare(job: Any, options: argparse.Namespace) -> int:
-    from fastprof.ranks.compare import compare_jobs
     from fastprof.ranks.job import open_job
+    from fastprof.ranks.job_comparison import compare_jobs
     from fastprof.ranks.text import change_lines
 
     before = open_job(options.before, strict=options.strict, engine=options.engine)
@@ -153,7 +153,7 @@ def _compare(job: Any, options: argparse.Namespace) -> int:
 
 def _write(job: Any, options: argparse.Namespace, kind: str) -> int:
     from fastprof.base.number_list import number_list
-    from fastprof.ranks.timeline import timeline
+    from fastprof.ranks.job_timeline import timeline
 
     chosen = None if options.only is None else _numbers(options.only)
     write_table(timeline(job, chosen), options.output, kind)

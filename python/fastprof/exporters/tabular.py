@@ -8,14 +8,13 @@ import json
 import math
 import os
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from fastprof.base import errors
 from fastprof.base.atomic_file import atomic_text
 from fastprof.base.measure_names import MEMORY_FIELDS, TIME_FIELDS
+from fastprof.base.optional_package import optional_package
 from fastprof.base.visible_text import encodable_text
 from fastprof.model.parents import new_numbers
 
@@ -23,7 +22,6 @@ __all__ = [
     "export_csv",
     "export_json",
     "list_columns",
-    "optional_package",
     "to_arrow",
     "to_pandas",
     "to_polars",
@@ -95,20 +93,6 @@ def _event_columns(events: Any, order: Any) -> dict[str, Any]:
         "end_us": np.array([float(event.time_range.end) for event in listed]),
         "parent": np.array([position_of.get(id(event.cpu_parent), -1) for event in listed]),
     }
-
-
-def optional_package(name: str, extra: str) -> Any:
-    """Import and return an optional package. extra: fastprof's extra that installs it.
-
-    Raises errors.UnavailableError, which names the extra, if it cannot be imported.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise errors.UnavailableError(
-            f"the required package {name} cannot be imported ({error}). "
-            f"Install it, for example with: pip install 'fastprof[{extra}]'"
-        ) from error
 
 
 def to_pandas(events: Any) -> Any:

@@ -22,23 +22,20 @@ from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventKind, EventTable
 from fastprof.ranks.device_links import launch_starts
+from fastprof.ranks.event_names import (
+    HOST_COLLECTIVE,
+    PLACE,
+    STEP_SHIFT,
+    UNMATCHED,
+    is_host_collective,
+)
 from fastprof.ranks.host_groups import RecordedCall, host_groups
 from fastprof.ranks.peer_calls import ANY_RANK, PAIRED, host_peers, pair_places, paired_group
 from fastprof.ranks.step_rows import step_rows
 
-__all__ = [
-    "UNMATCHED",
-    "CollectiveCalls",
-    "collective_calls",
-    "is_host_collective",
-    "sequence_text",
-]
+__all__ = ["CollectiveCalls", "collective_calls"]
 
 Array: TypeAlias = NDArray[Any]
-UNMATCHED = -1  # sequence number of a collective whose group or number is unknown
-_STEP_SHIFT = 20  # a number made of step and place in it: _PLACE | step << 20 | place
-_PLACE = 1 << 62
-_HOST = re.compile(r"^(gloo|ucc|mpi|xccl|hccl):(\w+)$")
 _KERNEL = re.compile(r"(nccl|rccl|hccl)", re.I)
 _KINDS = (
     ("all_reduce", "allreduce"),
@@ -87,19 +84,6 @@ class CollectiveCalls:
         return CollectiveCalls(rows, kind, group, sequence, size, self.missing)
 
 
-def sequence_text(number: int) -> str:
-    """Return a sequence number as a reader knows it: "3 of step 7" for a place in the order of issue."""
-    if number < _PLACE:
-        return str(number)
-    step, place = divmod(number - _PLACE, 1 << _STEP_SHIFT)
-    return f"{place} of step {step}"
-
-
-def is_host_collective(name: str) -> bool:
-    """Return whether a range of the host is a collective: "gloo:all_reduce"."""
-    return _HOST.match(name) is not None
-
-
 def collective_calls(
     table: EventTable,
     groups: Sequence[dict[str, Any]] = (),
@@ -107,11 +91,13 @@ def collective_calls(
     rank: int = 0,
     killed: bool = False,
     recorded: Sequence[RecordedCall] | None = None,
+    recorded_until_ns: int | None = None,
 ) -> CollectiveCalls:
     """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
 
     groups: process groups of the rank, {"name", "ranks"}. rank: its number. killed: the process was killed, so
-    that torch's flight recorder is gone. recorded: recorded_calls() of the process. Any thread.
+    that torch's flight recorder is gone. recorded: recorded_calls() of the process,
+    recorded_until_ns: when they were read, default: after the recording. Any thread.
     """
     names, categories = table.sites.names, table.sites.field("category")
     pairs = list(zip(names, categories, strict=True))
@@ -126,7 +112,13 @@ def collective_calls(
     if table.has("kind"):
         rows = rows[table.column("kind")[rows] <= EventKind.ASYNC_RANGE]
     return _of_host(
-        table, rows[np.argsort(table.start_ns[rows], kind="stable")], groups, recorded, killed, rank
+        table,
+        rows[np.argsort(table.start_ns[rows], kind="stable")],
+        groups,
+        recorded,
+        table.t1_ns if recorded_until_ns is None else recorded_until_ns,
+        killed,
+        rank,
     )
 
 
@@ -135,10 +127,11 @@ def _of_host(
     rows: Array,
     groups: Sequence[dict[str, Any]],
     recorded: Sequence[RecordedCall] | None,
+    until_ns: int,
     killed: bool,
     rank: int,
 ) -> CollectiveCalls:
-    matches = [_HOST.match(table.name(row)) for row in rows.tolist()]
+    matches = [HOST_COLLECTIVE.match(table.name(row)) for row in rows.tolist()]
     kinds = [_kind(match[2]) if match is not None else "" for match in matches]
     whole = np.array([kind not in PAIRED for kind in kinds], np.bool_)
     chosen = rows[whole]
@@ -149,7 +142,7 @@ def _of_host(
     if recorded is not None:
         texts = [table.name(row) for row in chosen.tolist()]
         threads = table.recording_thread[chosen]
-        found, numbers = host_groups(texts, table.start_ns[chosen], threads, recorded, table.t1_ns)
+        found, numbers = host_groups(texts, table.start_ns[chosen], threads, recorded, until_ns)
         names[whole], sequence[whole] = found, numbers
         if unknown := int((numbers < 0).sum()):
             missing["collective_groups"] = (
@@ -161,7 +154,7 @@ def _of_host(
             f"{counted(len(chosen), 'collective')} of the host do not say to which of {len(groups)} process groups "
             "they belong, so they are not matched over ranks. "
             + (
-                "torch's flight recorder, which says it, ended with the process that was killed."
+                "torch's flight recorder, which says it, ended with the process that was killed, before it was copied."
                 if killed
                 else "Record devices with NCCL, use one group, or PyTorch 2.8."
             )
@@ -175,7 +168,7 @@ def _of_host(
         inside = at >= 0
         sequence[whole] = np.where(
             inside,
-            (number[at.clip(min=0)] << _STEP_SHIFT) + np.arange(len(chosen)) - first + _PLACE,
+            (number[at.clip(min=0)] << STEP_SHIFT) + np.arange(len(chosen)) - first + PLACE,
             UNMATCHED,
         )
     pairs = np.flatnonzero(~whole)
@@ -221,7 +214,7 @@ def _pair_numbers(table: EventTable, issued: Array, groups: Sequence[str]) -> Ar
     order = np.argsort(issued, kind="stable")
     places = np.zeros(len(issued), np.int64)
     places[order] = pair_places([groups[at] for at in order.tolist()], step[order])
-    found: Array = (step << _STEP_SHIFT) + places + _PLACE
+    found: Array = (step << STEP_SHIFT) + places + PLACE
     return np.where(
         (step >= 0) & np.array([each != "" for each in groups], np.bool_), found, UNMATCHED
     )

@@ -92,7 +92,8 @@ def _current(target: str) -> dict[str, list[int]]:
             try:
                 with open(os.path.join(target, name), encoding="utf-8") as file:
                     manifest = json.load(file)
-                found[manifest["source"]] = manifest["source_stamp"]
+                if os.path.isfile(os.path.join(target, os.path.basename(manifest["shard"]))):
+                    found[manifest["source"]] = manifest["source_stamp"]
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # it is written again
     return found

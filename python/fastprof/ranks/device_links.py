@@ -16,22 +16,17 @@ from numpy.typing import NDArray
 from fastprof.analysis.device_work import payload_integers
 from fastprof.base.distinct import distinct
 from fastprof.model.table import EventTable
+from fastprof.ranks.event_names import DEVICE_WORK, NO_WAIT, SYNC
 
 __all__ = [
-    "DEVICE_WORK",
-    "NO_WAIT",
     "STREAM_WAIT",
-    "SYNC",
     "DeviceLinks",
     "device_links",
     "launch_starts",
 ]
 
 Array: TypeAlias = NDArray[Any]
-DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-SYNC = "cuda_sync"
 STREAM_WAIT = "Stream Wait Event"
-NO_WAIT = -2  # of rows that are no waits
 _OTHER_IDS = 1 << 40  # added to ids of ranges, so that they are none of calls
 
 

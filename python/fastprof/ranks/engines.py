@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from fastprof.base import errors
-from fastprof.exporters.tabular import optional_package
+from fastprof.base.optional_package import optional_package
 
 __all__ = ["check_engine", "map_over"]
 

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.ranks.killed import RECORDS, recovered_shards
-from fastprof.ranks.manifest import Shard, is_manifest, read_manifest
+from fastprof.ranks.manifest import RECORDS, Shard, is_manifest, read_manifest
 from fastprof.ranks.newest_job import newest_job
 from fastprof.ranks.places import is_url, join, names_in, open_file
 
@@ -68,6 +65,9 @@ def find_shards(folder: str, engine: str | None = None) -> Shards:
 
 def _copied(url: str, names: list[str]) -> tuple[str, Any]:
     """Copy traces from a store to a temporary folder, which lasts as long as the second value."""
+    import shutil
+    import tempfile
+
     keeper = tempfile.TemporaryDirectory(prefix="fastprof-ranks-")
     for name in names:
         with open_file(join(url, name)) as source, open(join(keeper.name, name), "wb") as target:
@@ -121,8 +121,14 @@ def _shards_in(folder: str, names: list[str], stamps: dict[str, list[int]] | Non
             problems.append(
                 f"{name}: without a manifest, so that rank ended while it wrote: left out"
             )
-    paths, unread, keeper = recovered_shards(folder, names, [each.manifest for each in found])
-    problems += unread
+    paths: list[str] = []
+    keeper: Any = None
+    if any(name.startswith(RECORDS) for name in names):
+        from fastprof.ranks.killed import recovered_shards  # and all that writes shards
+
+        manifests = [each.manifest for each in found]
+        paths, unread, keeper = recovered_shards(folder, names, manifests)
+        problems += unread
     for path in paths:
         try:
             manifest = read_manifest(path)

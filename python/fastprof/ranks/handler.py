@@ -14,13 +14,15 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.native_numbers import OverflowPolicy
-from fastprof.exporters.tabular import optional_package
+from fastprof.base.optional_package import optional_package
 from fastprof.model.table import EventTable
 from fastprof.profiler import recording
 from fastprof.profiler.options import Options
+from fastprof.ranks.call_snapshots import CallSnapshots
 from fastprof.ranks.environment import RankFacts, rank_facts
 from fastprof.ranks.host_groups import recorded_calls
-from fastprof.ranks.killed import FACT, RECORDS
+from fastprof.ranks.killed import FACT
+from fastprof.ranks.manifest import RECORDS
 from fastprof.ranks.places import absolute, is_url, join, make_place
 from fastprof.ranks.shard import clock_pair, process_token, shard_stem, versions, write_shard
 
@@ -46,6 +48,7 @@ class RankTraceHandler:
         self._parts = itertools.count()
         self._begun = itertools.count()
         self._files: dict[str, int] = {}  # backing files that lie in the folder -> pid
+        self._snapshots: dict[str, CallSnapshots] = {}  # by backing file
 
     def __call__(self, prof: Any) -> None:
         """Write the recording of a profile, unless this is left to the owner."""
@@ -78,6 +81,7 @@ class RankTraceHandler:
             self._remove(path)
 
     def _remove(self, path: str) -> None:
+        self._snapshots.pop(path).stop()
         if self._files.pop(path) == os.getpid():
             with suppress(OSError):
                 os.unlink(path)
@@ -99,6 +103,7 @@ class RankTraceHandler:
         part = next(self._begun)
         path = join(self.folder, f"{RECORDS}{process_token()}.{part + 1}")
         self._files[path] = os.getpid()
+        self._snapshots[path] = CallSnapshots(path)
         facts = {
             **rank_facts()._asdict(),
             "host": platform.node(),

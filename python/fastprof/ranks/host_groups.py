@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 __all__ = ["RecordedCall", "host_groups", "recorded_calls"]
 
 Array: TypeAlias = NDArray[Any]
-_LATE = 3  # calls at the end of a recording that may have been issued, but not begun
+_LATE = 16  # calls at the end of a recording that may have been issued, but not begun
 
 
 class RecordedCall(NamedTuple):
@@ -62,27 +62,40 @@ def host_groups(
 ) -> tuple[list[str], Array]:
     """Return group and sequence number of each range; "" and -1 where they are unknown.
 
-    names, start, thread: of the ranges, by start. calls: of recorded_calls(). end_ns: end of the recording.
+    names, start, thread: of the ranges, by start. calls: of recorded_calls(). end_ns: when they were read; the ranges
+    of a group that begin later have the next numbers.
     """
     groups, sequence = [""] * len(names), np.full(len(names), -1, np.int64)
     known = [each for each in calls if each.created_ns <= end_ns]
+    before = int(np.searchsorted(start, end_ns, side="right"))
     votes: dict[int, Counter[str]] = {}
-    for name in set(
-        names
-    ):  # the k-th last of a name, which is right unless two groups' threads raced
-        rows = [at for at, each in enumerate(names) if each == name]
+    for name in set(names):  # paired by order, which is right unless two groups' threads raced
+        rows = [at for at in range(before) if names[at] == name]
         issued = sorted(each for each in known if each.name == name)
-        for at, each in zip(reversed(rows), reversed(issued), strict=False):
+        for at, each in _paired(names, start, rows, issued) or _by_place(rows, issued):
             votes.setdefault(int(thread[at]), Counter())[each.group] += 1
     of_thread = {number: found.most_common(1)[0][0] for number, found in votes.items()}
     for group in set(of_thread.values()):
         rows = [at for at, number in enumerate(thread.tolist()) if of_thread.get(number) == group]
         issued = [each for each in known if each.group == group]
-        for late in range(_LATE + 1):
-            pairs = list(zip(reversed(rows), reversed(issued[: len(issued) - late]), strict=False))
-            if pairs and all(names[at] == c.name and start[at] >= c.created_ns for at, c in pairs):
-                last = pairs[0][1].sequence
-                for back, at in enumerate(reversed(rows)):
-                    groups[at], sequence[at] = group, last - back
-                break
+        if pairs := _paired(names, start, [at for at in rows if at < before], issued):
+            at, last = pairs[0]
+            first = last.sequence - rows.index(at)
+            for place, row in enumerate(rows):
+                groups[row], sequence[row] = group, first + place
     return groups, sequence
+
+
+def _paired(
+    names: Sequence[str], start: Array, rows: list[int], calls: list[RecordedCall]
+) -> list[tuple[int, RecordedCall]]:
+    """Return ranges with their calls, the last first: the latest calls that none precedes; [] if there are none."""
+    for late in range(_LATE + 1):
+        pairs = _by_place(rows, calls[: len(calls) - late])
+        if pairs and all(names[at] == c.name and start[at] >= c.created_ns for at, c in pairs):
+            return pairs
+    return []
+
+
+def _by_place(rows: list[int], calls: list[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+    return list(zip(reversed(rows), reversed(calls), strict=False))

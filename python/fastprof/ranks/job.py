@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,23 @@ from fastprof.base.cached_property import cached_property
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.exporters.tabular import optional_package
+from fastprof.base.optional_package import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, backward_pairs, violations
-from fastprof.ranks.collective_calls import UNMATCHED
-from fastprof.ranks.critical_path import PathPiece, critical_path
 from fastprof.ranks.engines import check_engine
-from fastprof.ranks.exposed_stages import ExposedStages, exposed_stages
-from fastprof.ranks.graph_nodes import step_graph
-from fastprof.ranks.killed import killed_text
+from fastprof.ranks.event_names import UNMATCHED
 from fastprof.ranks.manifest import Shard
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.places import file_system, is_url
 from fastprof.ranks.rank_events import read_events
 from fastprof.ranks.rank_reader import RankReader
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
-from fastprof.ranks.replay import own_segments
-from fastprof.ranks.shard_rows import ShardRows, read_rows
-from fastprof.ranks.step_graph import StepGraph
-from fastprof.ranks.stragglers import Straggler, find_stragglers
+
+if TYPE_CHECKING:
+    from fastprof.ranks.critical_path import PathPiece
+    from fastprof.ranks.exposed_stages import ExposedStages
+    from fastprof.ranks.shard_rows import ShardRows
+    from fastprof.ranks.step_graph import StepGraph
+    from fastprof.ranks.stragglers import Straggler
 
 __all__ = ["Job", "open_job"]
 
@@ -86,7 +85,10 @@ class Job:
         self._summaries, self.problems = self._reader.summaries, self._reader.problems
         self.world_size = self._reader.world_size
         self._read_rows: dict[str, ShardRows | None] = {}  # by path; None: damaged
-        self.problems += [killed_text(each) for each in self.killed]
+        if self.killed:
+            from fastprof.ranks.killed import killed_text
+
+            self.problems += [killed_text(each) for each in self.killed]
         self._reader.find_missing()
         self.problems += self.collectives.problems(self.ranks, self.groups)
         self.problems += self._unmatched()
@@ -225,6 +227,9 @@ class Job:
     @cached_property
     def stragglers(self) -> list[Straggler]:
         """The slow ranks, the most costly first."""
+        from fastprof.ranks.replay import own_segments
+        from fastprof.ranks.stragglers import find_stragglers
+
         summaries = [(shard.rank, each) for shard, each in self._summaries]
         segments = own_segments(self.collectives, summaries, self.complete_steps)
         return find_stragglers(np.array(self.ranks, np.int64), self.own_ns, segments)
@@ -272,6 +277,8 @@ class Job:
 
         Stages are STAGES without what a rank waited in their collectives, and then all of that as "waiting".
         """
+        from fastprof.ranks.exposed_stages import exposed_stages
+
         stages = self._by_step(self._stage_ns, (len(STAGES) + 1,))
         return exposed_stages(stages[:, self._complete])
 
@@ -312,6 +319,8 @@ class Job:
 
         Its pieces add up to the time from the begin of the first to the end of the last one, on the first rank's clock.
         """
+        from fastprof.ranks.critical_path import critical_path
+
         summaries = [(shard.rank, each) for shard, each in self._summaries]
         return critical_path(self.collectives, self._rows_of, self.clocks, summaries, step)
 
@@ -326,6 +335,8 @@ class Job:
             graph = job.step_graph(3)
             print(graph.length_ns, graph.length_if_ns({"aten::mm": 2}))
         """
+        from fastprof.ranks.graph_nodes import step_graph
+
         bounds: dict[int, tuple[int, int]] = {}
         for shard, each in self._summaries:
             if shard.rank in self.clocks and step in each.step:
@@ -351,6 +362,8 @@ class Job:
         return self._reader.later(read, shard, what)
 
     def _shard_rows(self, rank: int, step: int) -> ShardRows | None:
+        from fastprof.ranks.shard_rows import read_rows
+
         shard = next(s for s, each in self._summaries if s.rank == rank and step in each.step)
         if shard.path not in self._read_rows:
             self._read_rows[shard.path] = self.read_later(read_rows, shard, "the graphs of steps")

@@ -19,15 +19,16 @@ from fastprof.base import errors
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.profiler.recovery import is_running, recover
+from fastprof.ranks.call_snapshots import read_snapshot
 from fastprof.ranks.collective_calls import CollectiveCalls, collective_calls
 from fastprof.ranks.environment import RankFacts
+from fastprof.ranks.manifest import RECORDS, check_members
 from fastprof.ranks.places import is_url
 from fastprof.ranks.shard import shard_stem, write_shard
 from fastprof.ranks.step_rows import last_step
 
-__all__ = ["FACT", "RECORDS", "killed_text", "recovered_shards"]
+__all__ = ["FACT", "killed_text", "recovered_shards"]
 
-RECORDS = "records-"  # begin of the files' names
 FACT = "rank_facts"  # metadata of the file: RankFacts, host, process and clock as JSON
 _CACHE = ".fastprof-records"
 _Manifest = dict[str, Any]
@@ -79,7 +80,7 @@ def recovered_shards(
                 continue
             facts.update(rank=absent.pop(), world_size=size, job_id=known[-1].get("job_id", ""))
             facts["found_by"] = "the other ranks"
-        paths.append(_write(target, name, facts, table, known))
+        paths.append(_write(target, os.path.join(folder, name), facts, table, known))
     return paths, problems, keeper
 
 
@@ -89,12 +90,15 @@ def _read(path: str) -> tuple[dict[str, Any], EventTable]:
     recovered = table.metadata["recovered"]
     try:
         facts = json.loads(recovered["metadata"][FACT])
-        rank, size = int(facts["rank"]), int(facts["world_size"])
         facts.update({key: str(facts[key]) for key in ("found_by", "host", "process", "job_id")})
-        facts.update(pid=int(facts["pid"]), part=int(facts["part"]))
-        if not (0 <= rank < size and isinstance(facts["clock"], dict)):
-            raise ValueError("no rank")
-    except (KeyError, TypeError, ValueError) as error:
+        described = {"groups": [], **facts, "clock": {"start": facts["clock"]}}
+        check_members(described, ("rank", "world_size", "local_rank", "groups", "pid", "clock"))
+        facts.update(groups=described["groups"], part=int(facts["part"]))
+        if facts["rank"] >= facts["world_size"]:
+            raise ValueError(f"rank {facts['rank']} of {facts['world_size']}")
+    except errors.FormatError as error:
+        raise errors.FormatError(f"what it says of its rank is damaged: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise errors.FormatError(
             f"{path}: it does not say which rank it is of ({error!r}). Read it with `fastprof recover`."
         ) from error
@@ -106,22 +110,29 @@ def _read(path: str) -> tuple[dict[str, Any], EventTable]:
 
 def _write(
     target: str,
-    name: str,
+    records: str,
     facts: dict[str, Any],
     table: EventTable,
     others: Sequence[_Manifest],
 ) -> str:
-    """Write the shard of a backing file; return the path of its manifest."""
-    groups = facts.get("groups") or _groups_of(facts["rank"], others)
+    """Write the shard of a backing file, whose path is `records`; return the path of its manifest."""
+    name = os.path.basename(records)
+    snapshot = read_snapshot(records)
+    groups = (snapshot.groups if snapshot else []) or facts["groups"]
+    groups = groups or _groups_of(facts["rank"], others)
     rank_facts = RankFacts(
-        facts["rank"], facts["world_size"], int(facts.get("local_rank", -1)), groups, facts["found_by"], facts["job_id"]
+        facts["rank"], facts["world_size"], facts.get("local_rank", -1), groups, facts["found_by"], facts["job_id"]
     )  # fmt: skip
     end = {
         "realtime_ns": table.t1_ns,
         "monotonic_ns": table.t1_ns - facts["offset_ns"],
         "width_ns": table.clock_error_ns,
     }
-    calls = collective_calls(table, groups, rank=facts["rank"], killed=True)
+    calls = collective_calls(
+        table, groups, rank=facts["rank"], killed=True,
+        recorded=None if snapshot is None else snapshot.calls,
+        recorded_until_ns=None if snapshot is None else snapshot.taken_ns,
+    )  # fmt: skip
     killed = {"last_ns": table.t1_ns, "alive": facts["alive"], **_last(table, calls)}
     details: dict[str, Any] = {
         key: facts[key] for key in ("host", "process", "pid", "versions") if key in facts

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fastprof.base import errors
 from fastprof.ranks.places import open_file
 
-__all__ = ["FORMAT", "Shard", "is_manifest", "read_manifest"]
+__all__ = ["FORMAT", "RECORDS", "Shard", "check_members", "is_manifest", "read_manifest"]
 
 FORMAT = "fastprof rank 1"
+RECORDS = "records-"  # begin of the names of backing files of recordings without a shard
 _READ_BYTES = 64 << 20  # limit of a manifest
 _MARK = b'"format": "fastprof rank'  # in the first _MARK_BYTES
 _MARK_BYTES = 200
@@ -68,12 +69,17 @@ def read_manifest(path: str) -> dict[str, Any] | None:
         kind = found.get("format") if isinstance(found, dict) else found
         raise errors.FormatError(f"unknown format {kind!r}: needs a newer fastprof")
     manifest: dict[str, Any] = {"t1_ns": found.get("t0_ns"), **_DEFAULTS, **found}
-    for name, check in _MEMBERS.items():
-        if not check(manifest.get(name)):
-            raise errors.FormatError(f"{name} is {str(manifest.get(name))[:60]!r}")
+    check_members(manifest, list(_MEMBERS))
     if not (manifest["killed"] is None or isinstance(manifest.get("records"), str)):
         raise errors.FormatError("the records of a killed rank are not named")
     return manifest
+
+
+def check_members(manifest: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise errors.FormatError for a member of a manifest that is of a wrong type. names: those to check."""
+    for name in names:
+        if not _MEMBERS[name](manifest.get(name)):
+            raise errors.FormatError(f"{name} is {str(manifest.get(name))[:60]!r}")
 
 
 def _number(least: int, end: int) -> Callable[[Any], bool]:
@@ -139,6 +145,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "shard": lambda value: isinstance(value, str) and value.endswith(".parquet"),
     "rank": _rank,
     "world_size": _rank,
+    "local_rank": _optional(_number(-1, _MOST_RANKS)),
     "t0_ns": _time,
     "t1_ns": _time,
     "steps": _list(_row(_time, _time, _time)),

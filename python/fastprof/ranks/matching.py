@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastprof.base.distinct import distinct
 from fastprof.base.formatting import counted
 from fastprof.base.number_list import number_list
-from fastprof.ranks.collective_calls import UNMATCHED, sequence_text
+from fastprof.ranks.event_names import UNMATCHED, sequence_text
 from fastprof.ranks.peer_calls import PAIRED, pair_of
 from fastprof.ranks.rank_events import Collectives
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.model.table import EventTable
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
 
 __all__ = ["ANY_RANK", "PAIRED", "Pair", "host_peers", "pair_of", "paired_group", "pair_places"]
 

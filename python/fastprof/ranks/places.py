@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import atomic_binary
-from fastprof.exporters.tabular import optional_package
+from fastprof.base.optional_package import optional_package
 
 __all__ = [
     "absolute",
@@ -90,6 +89,8 @@ def make_place(folder: str) -> None:
 @contextmanager
 def complete_file(path: str) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when the block ends without an exception."""
+    from fastprof.base.atomic_file import atomic_binary  # readers do not need it
+
     if not is_url(path):
         with atomic_binary(path) as file:
             yield file

@@ -7,15 +7,16 @@ compute + exposed + exposed_copies + idle == duration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.intervals import covered_ns, union_of, without_union
-from fastprof.analysis.steps import OPTIMIZER_STEP
+from fastprof import _core
+from fastprof.base.event_names import OPTIMIZER_STEP, is_communication
+from fastprof.ranks.event_names import is_host_collective
 from fastprof.ranks.rank_events import Collectives, RankEvents
 
 __all__ = ["PARTS", "STAGES", "RankSummary", "summarise"]
@@ -36,6 +37,10 @@ _STEP = "ProfilerStep#"
 _LOADER = "enumerate(DataLoader)#"
 _ENGINE = "autograd::engine::evaluate_function"
 _KEPT_NAMES = 300  # names with the most time, by rank
+# Bits of an event's classes, as in csrc/core/rank_steps/step_sums.hpp.
+_COMPUTATION, _COMMUNICATION, _COPY, _ISSUE, _DATA, _BACKWARD, _OPTIMIZER, _BUSY = (
+    1 << bit for bit in range(8)
+)
 
 
 @dataclass
@@ -62,85 +67,96 @@ def summarise(events: RankEvents, steps: Sequence[Sequence[int]]) -> RankSummary
     number, start, end = (
         np.array([each[i] for each in steps], np.int64).reshape(-1) for i in range(3)
     )
-    computes, communicates, copies = events.computation(), events.communication(), events.copies()
-    compute = events.union(computes)
-    if not events.on_device:  # the host's ops include those that wait inside of a call of c10d
-        compute = without_union(
-            compute, events.union(events.named(lambda n: n.startswith("c10d::")))
-        )
-    communication, copy = events.union(communicates), events.union(copies)
-    both = _joined(compute, communication)
+    on_device = events.on_device
+    of_category = _classes(events.categories, lambda text: _class_of_category(text, on_device))
+    of_name = _classes(events.names, lambda text: _class_of_name(text, on_device))
+    sums = _core.rank_step_sums(
+        events.start,
+        events.duration,
+        events.name,
+        events.category,
+        of_name,
+        of_category,
+        start,
+        end,
+    )
     duration = end - start
-    compute_ns = covered_ns(start, end, compute)
-    both_ns = covered_ns(start, end, both)
-    all_ns = covered_ns(start, end, _joined(both, copy))
+    compute, exposed, copies = (
+        sums[name] for name in ("computation", "exposed_communication", "exposed_copies")
+    )
     parts = {
         "duration_ns": duration,
-        "compute_ns": compute_ns,
-        "communication_ns": covered_ns(start, end, communication),
-        "exposed_ns": both_ns - compute_ns,
-        "copies_ns": covered_ns(start, end, copy),
-        "exposed_copies_ns": all_ns - both_ns,
-        "idle_ns": duration - all_ns,
+        "compute_ns": compute,
+        "communication_ns": sums["communication"],
+        "exposed_ns": exposed,
+        "copies_ns": sums["copies"],
+        "exposed_copies_ns": copies,
+        "idle_ns": duration - compute - exposed - copies,
     }
     return RankSummary(
         number,
         start,
         end,
         parts,
-        _stage_edges(events, start, end),
+        _stage_edges(sums, start, end),
         events.collectives,
-        _busy(events, ~communicates, start, end),
-        events.on_device,
+        _busy(sums["busy"], events.names),
+        on_device,
     )
 
 
-def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    if not len(one[0]) or not len(other[0]):
-        return one if len(one[0]) else other
-    return union_of(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
+def _classes(texts: Sequence[str], class_of: Callable[[str], int]) -> Array:
+    return np.fromiter(map(class_of, texts), np.uint8, len(texts))
 
 
-def _stage_edges(events: RankEvents, start: Array, end: Array) -> Array:
-    """Return where each stage begins, and where the last one ends, by step.
+def _class_of_category(category: str, on_device: bool) -> int:
+    """Return the classes that events of a category may have. on_device: whether there are kernels."""
+    found = _DATA | _BACKWARD | _OPTIMIZER | _BUSY
+    if on_device and category == "kernel":
+        found |= _COMPUTATION | _COMMUNICATION
+    elif not on_device:  # its ops include those that wait inside of a call of c10d
+        found |= _ISSUE | _COMMUNICATION | (_COMPUTATION if category == "cpu_op" else 0)
+    return found | (_COPY if category in ("gpu_memcpy", "gpu_memset") else 0)
+
+
+def _class_of_name(name: str, on_device: bool) -> int:
+    """Return the classes that events of a name may have.
 
     Ranges of the program named as the stages count; otherwise data ends with the loader's last range before backward,
     backward begins with the autograd engine's first range, and the optimizer with its step.
     """
-    bounds = [start]
-    marks = (
-        (lambda n: n == "data" or n.startswith(_LOADER), True),
-        (lambda n: n == "backward" or n.startswith(_ENGINE), False),
-        (lambda n: n == "optimizer" or n.startswith(OPTIMIZER_STEP), False),
-        (lambda n: n == "optimizer" or n.startswith(OPTIMIZER_STEP), True),
-    )
-    for at, (predicate, is_end) in enumerate(marks):
-        rows = np.flatnonzero(events.named(predicate))
-        step = np.searchsorted(start, events.start[rows], side="right") - 1
-        rows, step = rows[step >= 0], step[step >= 0]
-        if is_end:
-            value = start.copy() if at == 0 else np.maximum(bounds[-1], start)
-            np.maximum.at(value, step, events.end[rows])
-        else:
-            value = end.copy()
-            np.minimum.at(value, step, events.start[rows])
-        bounds.append(value)
-    for at in range(len(bounds) - 2, 0, -1):  # a loader that runs ahead in backward, say
+    found = _COPY
+    issues = not on_device and name.startswith("c10d::")
+    if is_communication(name) if on_device else is_host_collective(name):
+        found |= _COMMUNICATION
+    elif not issues:
+        found |= _COMPUTATION
+    if issues:
+        found |= _ISSUE
+    if name == "data" or name.startswith(_LOADER):
+        found |= _DATA
+    elif name == "backward" or name.startswith(_ENGINE):
+        found |= _BACKWARD
+    elif name == "optimizer" or name.startswith(OPTIMIZER_STEP):
+        found |= _OPTIMIZER
+    return found if name.startswith(_STEP) else found | _BUSY
+
+
+def _stage_edges(sums: dict[str, Array], start: Array, end: Array) -> Array:
+    """Return where each stage begins, and where the last one ends, by step. sums: of rank_step_sums()."""
+    data = np.maximum(start, sums["loader_end"])
+    backward = np.minimum(end, sums["backward_start"])
+    optimizer = np.minimum(end, sums["optimizer_start"])
+    rest = np.maximum(np.maximum(optimizer, start), sums["optimizer_end"])
+    bounds = [start, data, backward, optimizer, rest]
+    for at in (3, 2, 1):  # a loader that runs ahead in backward, say
         bounds[at] = np.minimum(bounds[at], bounds[at + 1])
-    bounds.append(end)
-    edges = np.stack([np.clip(each, start, end) for each in bounds], axis=1)
+    edges = np.stack([np.clip(each, start, end) for each in (*bounds, end)], axis=1)
     found: Array = np.maximum.accumulate(edges, axis=1)
     return found
 
 
-def _busy(events: RankEvents, chosen: Array, start: Array, end: Array) -> dict[str, int]:
-    if not len(start):
-        return {}
-    rows = np.flatnonzero(chosen & ~events.named(lambda name: name.startswith(_STEP)))
-    step = np.searchsorted(start, events.start[rows], side="right") - 1
-    rows = rows[(step >= 0) & (events.start[rows] < end[step.clip(min=0)])]
-    spent = np.bincount(
-        events.name[rows], events.end[rows] - events.start[rows], len(events.names)
-    ).astype(np.int64)
+def _busy(spent: Array, names: Sequence[str]) -> dict[str, int]:
+    """Return ns by name of the names with the most. spent: by code."""
     order = np.argsort(-spent, kind="stable")[:_KEPT_NAMES]
-    return {events.names[code]: int(spent[code]) for code in order.tolist() if spent[code] > 0}
+    return {names[code]: int(spent[code]) for code in order.tolist() if spent[code] > 0}

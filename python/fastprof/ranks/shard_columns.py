@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
-from fastprof.exporters.tabular import optional_package
-from fastprof.ranks.device_links import NO_WAIT
+from fastprof.base.optional_package import optional_package
+from fastprof.ranks.event_names import NO_WAIT
 from fastprof.ranks.manifest import Shard
 from fastprof.ranks.places import open_file
 
@@ -31,16 +31,24 @@ _MOST_THREADS = 1 << 20  # without their names in the manifest
 
 
 class ShardColumns(NamedTuple):
-    """numbers: by name; codes of texts, whose texts are in `texts`; -1 for null, NO_WAIT in waits_for."""
+    """numbers: by name; codes of texts, whose texts are in `texts`; -1 for null, NO_WAIT in waits_for.
+
+    "row" among the numbers: rows of the collectives, if columns of these alone were read.
+    """
 
     numbers: dict[str, Array]
     texts: dict[str, list[str]]
 
 
-def read_columns(shard: Shard, names: Sequence[str]) -> ShardColumns:
-    """Read columns of a shard. Raises errors.FormatError, naming the file, if it is damaged. Any thread."""
+def read_columns(
+    shard: Shard, names: Sequence[str], of_collectives: Sequence[str] = ()
+) -> ShardColumns:
+    """Read columns of a shard. of_collectives: those to be read of the rows with a collective alone.
+
+    Raises errors.FormatError, naming the file, if it is damaged. Any thread.
+    """
     with _naming_damage(shard.path):
-        table = _table(shard, names)
+        table = _table(shard, [*names, *of_collectives])
         size = shard.manifest.get("events")
         if size is not None and len(table) != size:
             raise ValueError(f"{len(table)} events instead of {size}")
@@ -49,7 +57,12 @@ def read_columns(shard: Shard, names: Sequence[str]) -> ShardColumns:
             if name not in table.column_names and name == "waits_for":  # of an earlier version
                 found.numbers[name] = np.full(len(table), NO_WAIT, np.int32)
             else:
-                _add(found, name, table.column(name))
+                _add(found, name, _array(table.column(name)))
+        if of_collectives:
+            kinds = _array(table.column("collective"))
+            rows = found.numbers["row"] = np.flatnonzero(_valid(kinds))
+            for name in of_collectives:
+                _add(found, name, _array(table.column(name)), rows)
         _check_rows(found, len(table), shard.manifest.get("threads") or ())
         return found
 
@@ -67,11 +80,16 @@ def _table(shard: Shard, names: Sequence[str]) -> Any:
     return table.unify_dictionaries().combine_chunks()
 
 
-def _add(found: ShardColumns, name: str, column: Any) -> None:
+def _array(column: Any) -> Any:
+    """Return the one chunk of a column."""
     if not column.num_chunks:
         column = column.combine_chunks()
-    chunk = column.chunk(0) if hasattr(column, "chunk") else column
-    kind = column.type
+    return column.chunk(0) if hasattr(column, "chunk") else column
+
+
+def _add(found: ShardColumns, name: str, chunk: Any, rows: Array | None = None) -> None:
+    """Add a column. rows: the rows to read, default: all."""
+    kind = chunk.type
     if name in _TEXTS:
         texts = chunk.dictionary.to_pylist()
         if not all(isinstance(each, str) for each in texts):
@@ -81,14 +99,24 @@ def _add(found: ShardColumns, name: str, column: Any) -> None:
     values = _integers(chunk)
     if values is None:
         raise TypeError(f"{name} is {kind}")
+    if rows is not None:
+        values = values[rows]
     if chunk.null_count:
         if name not in _ABSENT:
             raise ValueError(f"{name} has events without a value")
-        valid = np.unpackbits(np.frombuffer(chunk.buffers()[0], np.uint8), bitorder="little")
-        values = np.where(valid[chunk.offset :][: len(chunk)] != 0, values, _ABSENT[name])
+        valid = _valid(chunk) if rows is None else _valid(chunk)[rows]
+        values = np.where(valid, values, _ABSENT[name])
     if name in _TEXTS:
         _check(name, values, _ABSENT.get(name, 0), len(texts))
     found.numbers[name] = values
+
+
+def _valid(chunk: Any) -> Array:
+    """Return a mask of the rows of an array that are not null."""
+    if not chunk.null_count:
+        return np.ones(len(chunk), np.bool_)
+    bits = np.unpackbits(np.frombuffer(chunk.buffers()[0], np.uint8), bitorder="little")
+    return bits[chunk.offset :][: len(chunk)].view(np.bool_)
 
 
 def _integers(chunk: Any) -> Array | None:

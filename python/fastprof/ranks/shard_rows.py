@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.ranks.collective_calls import is_host_collective
-from fastprof.ranks.device_links import DEVICE_WORK, SYNC
+from fastprof.ranks.event_names import DEVICE_WORK, SYNC, is_host_collective
 from fastprof.ranks.manifest import Shard
 from fastprof.ranks.shard_columns import read_columns
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.steps import OPTIMIZER_STEP
+from fastprof.base.event_names import OPTIMIZER_STEP
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 

@@ -11,8 +11,8 @@ from fastprof.base.formatting import counted, format_share, format_time
 from fastprof.base.number_list import number_list
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.ranks.bandwidth import collective_kinds
-from fastprof.ranks.compare import Change
 from fastprof.ranks.job import Job
+from fastprof.ranks.job_comparison import Change
 from fastprof.ranks.rank_summary import PARTS, STAGES
 
 __all__ = ["change_lines", "job_lines", "job_values"]

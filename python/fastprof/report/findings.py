@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.analysis.communication import communication, is_communication
+from fastprof.analysis.communication import communication
 from fastprof.analysis.explanation import explain
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.steps import StepTimes
+from fastprof.base.event_names import is_communication
 from fastprof.base.short_paths import shorten_paths
 from fastprof.report.rows import ReportRows
 from fastprof.report.texts import bounded

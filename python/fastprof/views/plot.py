@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.distinct import distinct
+from fastprof.base.optional_package import optional_package
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.exporters.memory_timeline import memory_in_use
-from fastprof.exporters.tabular import optional_package
 from fastprof.model.memory_rows import missing_text
 from fastprof.model.tree import EventTree
 from fastprof.views.frame import display_codes

@@ -89,6 +89,49 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
         fastprof.ranks.open(tmp_path / "ranks", strict=True)
 
 
+SEVERAL_GROUPS = """            if step == 4:
+                begin, mine = time.time(), f"ranks/calls-*-{os.getpid()}.*"
+                while not any(os.stat(each).st_mtime > begin for each in glob.glob(mine)):
+                    time.sleep(0.01)
+            dist.all_reduce(torch.ones(4), group=pair)
+            dist.broadcast(torch.ones(4), rank // 2 * 2, group=pair)
+            with fastprof.record_function("forward"):
+"""
+
+
+def test_collectives_of_a_killed_rank_in_a_job_of_several_groups(tmp_path: Path) -> None:
+    """torch's flight recorder, which alone knows the groups, was copied before; later collectives follow from it."""
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    if not hasattr(torch._C._distributed_c10d, "_dump_fr_trace_json"):
+        pytest.skip("torch has no flight recorder for gloo")
+    groups = (
+        "    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]; pair = pairs[rank // 2]\n"
+    )
+    forward = '            with fastprof.record_function("forward"):\n'
+    program = JOB.replace(forward, SEVERAL_GROUPS).replace("import os,", "import glob, os,")
+    program = program.replace("    chosen =", f"{groups}    chosen =")
+    (tmp_path / "job.py").write_text(program)
+    done = python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
+    assert done.stdout == "[1, 1, -9, 1]\n"
+    job = fastprof.ranks.open(tmp_path / "ranks")
+    assert [each["rank"] for each in job.killed] == [2]
+    calls = job.collectives
+    found = {}  # ranks of each call, by group
+    for row in range(len(calls.call)):
+        key = calls.groups[calls.group[row]], int(calls.sequence[row])
+        found.setdefault(key, set()).add(int(calls.rank[row]))
+    counts = sorted(
+        (group, sum(len(ranks) > 1 for (g, _), ranks in found.items() if g == group and 2 in ranks))
+        for group in {group for group, _ in found}
+    )
+    # Of steps 2 to 7: rank 2's own pair has two each, all ranks one, and the other pair is without rank 2.
+    assert sorted(count for _, count in counts) == [0, 6, 12]
+    killed = next(each for each in job.manifests if each["rank"] == 2)
+    assert [sorted(each["ranks"]) for each in killed["groups"]] == [[0, 1, 2, 3], [2, 3]]
+
+
 DDP_JOB = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")
@@ -221,6 +264,25 @@ def test_a_rank_of_fastprof_run_that_ends_at_once(tmp_path: Path, end: str) -> N
     assert [(each["rank"], each["step"], each["alive"]) for each in job.killed] == [(1, 3, False)]
     assert (job.parts("duration_ns") >= 0).tolist() == [[True] * 5, [True] * 3 + [False] * 2]
     assert len(list((tmp_path / "ranks").glob("records-*"))) == 1
+
+
+def test_damaged_facts_of_records_are_named(tmp_path: Path) -> None:
+    started(tmp_path, 1, "os._exit(0)", "1").wait(300)
+    (records,) = (tmp_path / "ranks").glob("records-*")
+    whole = records.read_bytes()
+    for good, bad in (
+        (b'"groups": []', b'"groups": {}'),
+        (b'"local_rank": -1', b'"local_rank": []'),
+        (b'"world_size": 2', b'"world_size": 0'),
+    ):
+        assert whole.count(good) == 1
+        records.write_bytes(whole.replace(good, bad))
+        with pytest.raises(
+            fastprof.errors.FormatError, match=r"records-.*(world_size|groups|rank)"
+        ):
+            fastprof.ranks.open(tmp_path / "ranks")
+    records.write_bytes(whole)
+    assert fastprof.ranks.open(tmp_path / "ranks").killed[0]["rank"] == 1
 
 
 def test_a_rank_that_still_runs(tmp_path: Path) -> None:

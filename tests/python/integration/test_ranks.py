@@ -46,6 +46,38 @@ def test_parts_of_steps_equal_brute_force(tmp_path: Path, seed: int) -> None:
         assert {name: int(job.parts(name)[0, at]) for name in expected} == expected
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_of_steps_without_a_device_equal_brute_force(tmp_path: Path, seed: int) -> None:
+    """Ops compute, but not while a call of c10d runs; gloo's work communicates, and is in no times by name."""
+    draw = random.Random(seed)
+    issue, gloo = ("c10d::allreduce_", "cpu_op"), ("gloo:all_reduce", "user_annotation")
+    rows: list[Row] = [
+        (profiler_step(n), 100 * n, 100 * n + draw.randint(50, 100)) for n in range(4)
+    ]
+    for _ in range(draw.randint(1, 60)):
+        start = draw.randint(0, 400)
+        rows.append((draw.choice((OP, issue, gloo)), start, start + draw.randint(0, 40)))
+    job = job_of(tmp_path, [table_of(rows)])
+    for at, (_, start, end) in enumerate(rows[:4]):
+        running = [{kind for kind, s, e in rows if s <= t < e} for t in range(start, end)]
+        computes = [OP in each and issue not in each for each in running]
+        both = [computes[t] or gloo in each for t, each in enumerate(running)]
+        expected = {
+            "compute_ns": sum(computes),
+            "communication_ns": sum(gloo in each for each in running),
+            "exposed_ns": sum(both) - sum(computes),
+            "copies_ns": 0,
+            "idle_ns": end - start - sum(both),
+        }
+        assert {name: int(job.parts(name)[0, at]) for name in expected} == expected
+    spent = dict.fromkeys((OP[0], issue[0]), 0)
+    for (name, _), start, end in rows[4:]:
+        if name in spent and any(low <= start < high for _, low, high in rows[:4]):
+            spent[name] += end - start
+    found = {name: ns.tolist() for name, ns in job.name_ns.items()}
+    assert found == {name: [ns / 4] for name, ns in spent.items() if ns}
+
+
 def test_steps_of_optimizers_are_steps_where_the_program_names_none(tmp_path: Path) -> None:
     """From the end of one to the end of the next; those of another optimizer do not count."""
     ours, other = ((f"Optimizer.step#{kind}.step", "user_annotation") for kind in ("SGD", "Adam"))
@@ -245,3 +277,16 @@ def test_the_critical_path_of_a_job_adds_up_to_its_steps(tmp_path: Path) -> None
         assert total == pytest.approx(length, rel=1e-3)
         own = sum(e.end_ns - e.start_ns for e in path if e.rank == 3 and not e.collective)
         assert own > 0.8 * total
+
+
+def test_traces_whose_converted_shards_were_deleted_are_converted_again(tmp_path: Path) -> None:
+    for rank in range(2):
+        table_of([(profiler_step(0), 0, 100), (GEMM, 10, 20 + rank)]).export(
+            tmp_path / f"rank{rank}.json"
+        )
+    parts = fastprof.ranks.open(tmp_path).parts("compute_ns").tolist()
+    assert parts == [[10], [11]]
+    for path in (tmp_path / ".fastprof-ranks").glob("*.parquet"):
+        path.unlink()
+    again = fastprof.ranks.open(tmp_path)
+    assert again.parts("compute_ns").tolist() == parts and again.problems == []
