@@ -49,6 +49,7 @@ CHOSEN = (
     f"{_UNIT}/test_interrupts.py",
     f"{_UNIT}/test_profile.py",
     f"{_INTEGRATION}/test_sampling.py",
+    f"{_INTEGRATION}/test_sampled_processes.py",
     f"{_INTEGRATION}/test_sampled_native_frames.py",
 )
 ALL = (

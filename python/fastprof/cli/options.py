@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -133,6 +134,12 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
         from fastprof.flight_recorder.dumps import read_dump
 
         return read_dump(path)
+    if os.path.isdir(
+        path
+    ):  # what the processes of a killed profile have left, or an error that says what it lacks
+        from fastprof import recover
+
+        return recover(path)
     source: Any = sys.stdin.buffer if path == "-" else path
     limit = options.max_memory_mb << 20 or DEFAULT_MAX_MEMORY_BYTES
     table = load(source, max_memory_bytes=limit, salvage=options.salvage)

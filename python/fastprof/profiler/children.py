@@ -7,25 +7,19 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
-from fastprof.base import errors
-from fastprof.decode.sample_file import read_sample_file
 from fastprof.profiler import followed_process
 from fastprof.profiler.options import Options, report_missing
+from fastprof.profiler.shard_samples import read_shard_samples
 from fastprof.profiler.shards import (
-    Shard,
-    display_name,
     join_sentences,
     merge_processes,
     process_of,
     read_shards,
 )
-from fastprof.profiler.stack_sampling import FILE_BYTES, of_program
-from fastprof.record.shard_folder import ShardFolder, samples_beside
+from fastprof.record.shard_folder import ShardFolder
 
 if TYPE_CHECKING:
     from fastprof.model.sampled_stacks import SampledStacks
@@ -115,52 +109,12 @@ class FollowedChildren:
             self._report([f"the records of other processes cannot be read ({error})"])
             return capture, [own]
         if self._options.sample_hz:
-            self._samples = [*self._read_samples(shards, offset, problems)]
+            self._samples = [*read_shard_samples(shards, offset, problems)]
         self._report(problems)
         processes = [
             process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards
         ]
         return merged, [own, *processes]
-
-    def _read_samples(
-        self, shards: list[Shard], offset: int, problems: list[str]
-    ) -> Iterator[tuple[int, SampledStacks]]:
-        """Yield the samples of each process on the clock of this one. problems: sentences are added.
-
-        offset: Unix time minus CLOCK_MONOTONIC.
-        """
-        for shard in shards:
-            path, pid = samples_beside(shard.path), shard.capture.pid
-            try:
-                found = read_sample_file(path)
-            except FileNotFoundError:
-                continue  # its note says why
-            except (OSError, errors.Error) as error:
-                problems.append(f"the samples of process {pid} cannot be read: {error}")
-                continue
-            if lost := found.counts["overwritten_segments"]:
-                lost_mb = lost * (FILE_BYTES // 2 >> 20)
-                problems.append(f"process {pid}: {lost_mb} MB of its first samples are lost")
-            if lost := found.counts["samples_without_room"]:
-                problems.append(
-                    f"process {pid}: {os.path.dirname(path)} had no room for {lost} samples"
-                )
-            shift = offset - int(shard.facts["unix_offset_ns"])
-            moved: dict[str, Any] = {
-                "first_ns": found.first_ns + shift,
-                "last_ns": found.last_ns + shift,
-            }
-            names = {
-                tid: name
-                for _, of, tid, name, _, task, _ in shard.capture.tracks()
-                if of == pid and task < 0
-            }
-            names[pid] = "MainThread"
-            found = replace(found, **moved).with_names(names)
-            label = f"{display_name(shard)} {pid}"
-            threads = tuple((tid, f"{name} ({label})") for tid, name in found.threads)
-            found = replace(found, threads=threads)
-            yield pid, of_program(found)
 
     def samples_with(self, samples: SampledStacks) -> SampledStacks:
         """Return the samples of this process with those of the others, after merged_with()."""

@@ -11,6 +11,7 @@ from fastprof import _core
 from fastprof.base import errors
 
 if TYPE_CHECKING:
+    from fastprof.model.sampled_stacks import SampledStacks
     from fastprof.model.table import EventTable
 
 __all__ = ["is_running", "process_facts", "process_name", "program_name", "recover"]
@@ -22,7 +23,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     path: the file. Its process may have been killed, may have ended without stop(), or may still run.
     Or the shard folder of a profile with follow_children=True whose process was killed (docs/children.md):
     the followed processes become one table on one clock. metadata["processes"] describes each process,
-    metadata["problems"] lists what cannot be read. The folder is not removed.
+    metadata["problems"] lists what cannot be read. Samples of followed processes (sample_hz) are rows, unless calls
+    are. The folder is not removed.
     The backing file of a profile with follow_children=True leads to that folder: if it is still there, the
     processes are read, too, and the profile's own is the first.
     session: id of the session to read; 0: the one that asked for the file.
@@ -46,16 +48,27 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     from fastprof.record.shard_folder import FOLDER_FACT
 
     metadata: dict[str, Any]
+    samples: SampledStacks | None = None
     if os.path.isdir(path):
-        capture, metadata = _folder(path, max_bytes)
+        capture, metadata, samples = _folder(path, max_bytes)
     else:
         capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
         metadata = {"format": "backing file"}
         folder = "" if session else str(facts["metadata"].get(FOLDER_FACT, ""))
         if os.path.isdir(folder):
-            capture, metadata = _folder(folder, max_bytes, (os.fspath(path), capture, facts))
+            own = (os.fspath(path), capture, facts)
+            capture, metadata, samples = _folder(folder, max_bytes, own)
         metadata["recovered"] = facts
-    return table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+    if samples is not None:
+        metadata["sampling"] = {"hz": samples.hz, **samples.counts}
+    table = table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+    if samples is None:
+        return table
+    from fastprof.decode.sample_rows import with_samples
+
+    table = with_samples(table, samples)
+    table.t1_ns = max(table.t1_ns, int(samples.last_ns.max(initial=0)))
+    return table
 
 
 def _keeps_frame(entry: str) -> bool:
@@ -76,15 +89,17 @@ def _folder(
     path: str | os.PathLike[str],
     max_bytes: int,
     own: tuple[str, _core.Capture, dict[str, Any]] | None = None,
-) -> tuple[_core.Capture, dict[str, Any]]:
-    """Return the merged capture of a shard folder, and its metadata.
+) -> tuple[_core.Capture, dict[str, Any], SampledStacks | None]:
+    """Return the merged capture of a shard folder, its metadata, and the samples that are rows of its table.
 
     own: path, capture and facts of the backing file of the profile's own process.
     """
+    from fastprof.profiler.shard_samples import joined_samples
     from fastprof.profiler.shards import Shard, incomplete, merge_processes, process_of, read_shards
     from fastprof.record.shard_folder import ShardFolder, process_start
 
-    shards, problems = read_shards(ShardFolder(os.fspath(path)), max_bytes)
+    folder = ShardFolder(os.fspath(path))
+    shards, problems = read_shards(folder, max_bytes)
     if own is not None:
         alive = process_start(own[1].pid) == own[2]["process_start"]
         shards.insert(0, Shard(*own, alive))
@@ -97,8 +112,14 @@ def _folder(
         )
     offset = int(shards[0].facts["unix_offset_ns"])
     processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
+    options = folder.options() or {}
+    samples: SampledStacks | None = None
+    if options.get("recording", {}).get("sample_hz") and options.get("python_calls") is None:
+        samples = joined_samples(shards, offset, problems)
+        if own is not None:
+            problems.append(f"the samples of process {own[1].pid} were in its memory")
     metadata = {"format": "backing files", "processes": processes, "problems": problems}
-    return merge_processes(shards, unix_offset_ns=offset), metadata
+    return merge_processes(shards, unix_offset_ns=offset), metadata, samples
 
 
 def program_name() -> str:
