@@ -148,6 +148,9 @@ class StackSampler {
     const python_adapter::WithoutGil released;
     sampler_->end();
   }
+  void name_thread(uint32_t tid, const std::string& name, bool ends) {
+    if (hold_.active()) sampler_->name_thread(tid, name, ends);
+  }
   bool is_over() const noexcept { return sampler_->is_over(); }
   bool active() const noexcept { return hold_.active(); }
 
@@ -249,13 +252,19 @@ void register_sampling(py::module_& module) {
            py::arg("seconds"), py::arg("grows") = false,
            "Write the samples into a new file that keeps the last ones, from begin() on. grows: it "
            "takes only the blocks that it uses. Return what failed; empty if nothing.")
+      .def("name_thread", &StackSampler::name_thread, py::arg("tid"), py::arg("name"),
+           py::arg("ends") = false,
+           "Name a thread of this process, by the kernel's id. ends: a later thread with this id "
+           "has another name. Without effect unless it samples.")
       .def("end", &StackSampler::end,
            "Stop, if it is on; what was sampled stays. The destructor does, too.")
       .def_property_readonly("active", &StackSampler::active)
       .def_property_readonly("native_problem", &StackSampler::native_problem,
                              "Why native frames are missing; empty if nothing is wrong.")
       .def("thread_names", &StackSampler::thread_names,
-           "Return the kernel's names of threads without Python, by index. After end().")
+           "Return the names of threads by index, those of the kernel where no Python runs; empty "
+           "if "
+           "unknown. After end().")
       .def("columns", &StackSampler::columns,
            "Return what was sampled as arrays: runs of equal samples (first_ns, last_ns, thread, "
            "node, count, state), nodes (parent, code, line) and threads (tid). After end().")
@@ -289,6 +298,9 @@ void register_sampling(py::module_& module) {
         return found;
       },
       "Return the event loops that run, of all threads, after learn_running_loops().");
+  module.def(
+      "thread_ident", [] { return PyThread_get_thread_ident(); },
+      "Return threading.get_ident() of the thread that the kernel runs, not of a greenlet.");
   module.def(
       "name_this_thread", [](const std::string& name) { platform::name_this_thread(name.c_str()); },
       py::arg("name"),

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMaxTextBytes = 4096;
 constexpr size_t kGrowthBytes = size_t{1} << 16;
 
-// The payloads of records; a code's texts follow it.
+// The payloads of records; texts follow those of codes and names.
 struct CodePayload {
   int32_t first_line;
   uint16_t name_bytes, file_bytes;
@@ -32,6 +32,9 @@ struct NodePayload {
 };
 struct ThreadPayload {
   uint32_t tid, unused;
+};
+struct NamePayload {
+  uint32_t thread, name_bytes;
 };
 struct RunPayload {
   int64_t first_ns, last_ns;
@@ -165,6 +168,16 @@ bool SampleFile::add_thread(uint32_t tid) noexcept {
   char* const to = append(SampleRecord::thread, sizeof payload);
   if (to != nullptr) std::memcpy(to, &payload, sizeof payload);
   return to != nullptr;
+}
+
+bool SampleFile::add_name(uint32_t thread, const std::string& name) noexcept {
+  const size_t name_bytes = std::min(name.size(), kMaxTextBytes);
+  const NamePayload payload{thread, static_cast<uint32_t>(name_bytes)};
+  char* const to = append(SampleRecord::name, sizeof payload + name_bytes);
+  if (to == nullptr) return false;
+  std::memcpy(to, &payload, sizeof payload);
+  std::memcpy(to + sizeof payload, name.data(), name_bytes);
+  return true;
 }
 
 bool SampleFile::add_run(const SampleRun& run) noexcept {

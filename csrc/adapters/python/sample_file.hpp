@@ -40,7 +40,8 @@ struct SampleFileHeader {
   int64_t sampler_cpu_ns;
 };
 
-enum class SampleRecord : uint32_t { code = 1, node = 2, thread = 3, run = 4 };
+// A name is that of a thread of the segment; the last one counts.
+enum class SampleRecord : uint32_t { code = 1, node = 2, thread = 3, run = 4, name = 5 };
 
 struct SampleRecordHead {
   SampleRecord kind;
@@ -68,6 +69,7 @@ class SampleFile {
   bool add_code(const std::string& name, const std::string& file, int first_line) noexcept;
   bool add_node(const StackNode& node) noexcept;
   bool add_thread(uint32_t tid) noexcept;
+  bool add_name(uint32_t thread, const std::string& name) noexcept;
   bool add_run(const SampleRun& run) noexcept;
   // Stores the last time and count of a run of this segment.
   void update_run(size_t number, const SampleRun& run) noexcept;

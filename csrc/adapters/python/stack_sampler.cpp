@@ -140,6 +140,38 @@ std::string StackSampler::write_to(const std::string& path, size_t file_bytes, d
   return problem;
 }
 
+void StackSampler::name_thread(uint32_t tid, std::string name, bool ends) {
+  const std::lock_guard<std::mutex> hold(names_lock_);
+  new_names_.push_back({tid, std::move(name), ends});
+  has_new_names_.store(true, std::memory_order_release);
+}
+
+void StackSampler::take_names() {
+  if (!has_new_names_.load(std::memory_order_acquire)) return;
+  std::vector<NewName> taken;
+  {
+    const std::lock_guard<std::mutex> hold(names_lock_);
+    taken.swap(new_names_);
+    has_new_names_.store(false, std::memory_order_relaxed);
+  }
+  for (NewName& each : taken) {
+    const auto found = thread_of_.find(each.tid);
+    if (found != thread_of_.end()) name(found->second, each.name);
+    if (each.ends) {
+      names_.erase(each.tid);
+      thread_of_.erase(each.tid);
+    } else {
+      names_[each.tid] = std::move(each.name);
+    }
+  }
+}
+
+void StackSampler::name(uint32_t thread, const std::string& name) {
+  if (threads_[thread].name == name) return;
+  threads_[thread].name = name;
+  if (file_ != nullptr) file_->add_name(thread, name);
+}
+
 void StackSampler::end() {
   if (thread_ == nullptr) return;
   {
@@ -150,6 +182,8 @@ void StackSampler::end() {
   thread_->join();
   delete thread_;
   thread_ = nullptr;
+  take_names();
+  if (file_ != nullptr) file_->commit(counts_);
   if (native_ != nullptr) native_->stops.end();
 }
 
@@ -201,6 +235,7 @@ void StackSampler::tick(int64_t now_ns, uint64_t number) {
     return;
   }
   if (file_ != nullptr && file_->is_segment_over(now_ns)) begin_segment(now_ns);
+  take_names();
   wanted_.clear();
   for (const ThreadWords& thread : others_.threads()) sample(thread, now_ns, number);
   if (native_ != nullptr) {
@@ -221,6 +256,7 @@ void StackSampler::begin_segment(int64_t now_ns) {
   children_.clear();
   nodes_.clear();
   threads_.clear();
+  thread_of_.clear();
   runs_.clear();
   codes_.clear();
   codes_in_file_ = 0;
@@ -238,7 +274,7 @@ void StackSampler::sample(const ThreadWords& thread, int64_t now_ns, uint64_t nu
     known.id = thread.id;
     known.tid = thread.tid;
     known.thread = static_cast<uint32_t>(threads_.size());
-    std::string name;  // this interpreter's own threads have the names that Python gave them
+    std::string name;
     if (!interpreter_.is_own)
       name = waits_.name_of(thread.tid);
     else if (thread.frame_word == 0)
@@ -374,6 +410,14 @@ void StackSampler::add(Known& known, int64_t now_ns, uint64_t number, uint8_t st
       ++last.count;
       if (file_ != nullptr) file_->update_run(known.run - 1, last);
       return;
+    }
+  }
+  if (known.node >= 0 && interpreter_.is_own) {
+    const auto [named, is_new] = thread_of_.emplace(known.tid, known.thread);
+    if (is_new || named->second != known.thread) {
+      named->second = known.thread;
+      const auto given = names_.find(known.tid);
+      if (given != names_.end()) name(known.thread, given->second);
     }
   }
   const SampleRun run{at_ns, at_ns, known.thread, known.node, 1, state};

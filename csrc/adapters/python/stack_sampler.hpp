@@ -43,7 +43,7 @@ struct SampleRun {
 struct SampledThread {
   uint32_t tid;  // 0 if unknown
   uint64_t python_ident;
-  std::string name;  // the kernel's, of a thread without a Python state
+  std::string name;  // that of name_thread(), or the kernel's of one without a Python state
 };
 
 // A frame below another one: a path to the outermost frame is a stack.
@@ -85,6 +85,10 @@ class StackSampler {
 
   // Whether the other process has ended, or executes another program.
   bool is_over() const noexcept { return is_over_.load(std::memory_order_relaxed); }
+
+  // Names a thread of this process; if it ends, a later thread with its id has another name. Any
+  // thread, between begin() and end().
+  void name_thread(uint32_t tid, std::string name, bool ends);
 
   // Ends the sampling thread; what it has recorded stays. Without the GIL, from one thread.
   void end();
@@ -148,6 +152,8 @@ class StackSampler {
   std::string problem_of_other();
   bool other_is_there() const noexcept;
   void sample_other(const ThreadWords& thread, Known* known, int64_t now_ns, uint64_t number);
+  void take_names();
+  void name(uint32_t thread, const std::string& name);
   void run();
   void tick(int64_t now_ns, uint64_t number);
   void begin_segment(int64_t now_ns);
@@ -201,6 +207,19 @@ class StackSampler {
   std::unordered_map<uint32_t, bool> is_own_;
   int64_t listed_ns_ = 0;
   int64_t last_tick_ns_ = 0;
+
+  struct NewName {
+    uint32_t tid;
+    std::string name;
+    bool ends;
+  };
+  std::mutex names_lock_;
+  std::atomic<bool> has_new_names_{false};
+  std::vector<NewName> new_names_;                   // under names_lock_
+  std::unordered_map<uint32_t, std::string> names_;  // of living threads, by the kernel's id
+  // Kernel's id -> index in threads_, of threads with frames: one that has not begun has the id of
+  // another one.
+  std::unordered_map<uint32_t, uint32_t> thread_of_;
 
   std::mutex lock_;
   std::condition_variable changed_;

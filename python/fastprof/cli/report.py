@@ -180,9 +180,10 @@ def _print_report(
     text = _text(events, options, screen)
     span_ms = (table.t1_ns - table.t0_ns) / 1e6
     name = table.process_name or "a process"
+    pid = f", pid {table.pid}" if table.pid else ""  # 0: a file that does not say
     threads = len(set(table.recording_thread.tolist()))
     head = (
-        f"{name}, pid {table.pid}: {counted(len(table), 'row')} on {counted(threads, 'thread')} "
+        f"{name}{pid}: {counted(len(table), 'row')} on {counted(threads, 'thread')} "
         f"in {span_ms:.3f} ms"
     )
     for line in (head, *notes):

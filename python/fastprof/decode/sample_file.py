@@ -46,12 +46,13 @@ _COUNT_NAMES = (
 PAGE_BYTES = 4096
 _HEAD = struct.Struct("<II")
 RUN = struct.Struct("<qqIiII")
-_CODE, _NODE, _THREAD, _RUN = 1, 2, 3, 4
+_CODE, _NODE, _THREAD, _RUN, _NAME = 1, 2, 3, 4, 5
 _PAYLOADS = {
     _CODE: struct.Struct("<iHH"),
     _NODE: struct.Struct("<iIiI"),
     _THREAD: struct.Struct("<II"),
     _RUN: RUN,
+    _NAME: struct.Struct("<II"),
 }
 _MAX_TEXT_BYTES = 1_400_000  # the metadata of a dump have 2 MB
 _RETRIES = 5
@@ -151,14 +152,16 @@ def _segments(parts: Iterable[tuple[int, bytes]]) -> list[SampleSegment]:
 class SampleSegment:
     """What one half of the file holds; its numbers begin at 0. Not thread-safe.
 
-    codes: (name, file, first line). nodes: (parent, code, line). threads: ids of the kernel. runs: (first_ns, last_ns,
-    thread, node, count, state); the sampler changes last_ns and count of a thread's last run in place.
+    codes: (name, file, first line). nodes: (parent, code, line). threads: ids of the kernel; names: of some of them.
+    runs: (first_ns, last_ns, thread, node, count, state); the sampler changes last_ns and count of a thread's last run
+    in place.
     """
 
     def __init__(self) -> None:
         self.codes: list[tuple[str, str, int]] = []
         self.nodes: list[tuple[int, int, int]] = []
         self.threads: list[int] = []
+        self.names: dict[int, str] = {}
         self.runs: list[Run] = []
         self.places: list[int] = []  # of the runs' payloads, in bytes from the segment's begin
         self.read_bytes = 0
@@ -182,6 +185,12 @@ class SampleSegment:
                 self.nodes.append((parent, code, line))
             elif kind == _THREAD:
                 self.threads.append(fields[0])
+            elif kind == _NAME:
+                thread, name_bytes = fields
+                begin = at + _HEAD.size + payload.size
+                if thread >= len(self.threads) or begin + name_bytes > at + size:
+                    raise IndexError(f"a name at byte {self.read_bytes + at}")
+                self.names[thread] = part[begin : begin + name_bytes].decode("utf-8", "replace")
             else:
                 line, name_bytes, file_bytes = fields
                 begin = at + _HEAD.size + payload.size
@@ -214,9 +223,12 @@ def _joined(segments: list[SampleSegment], hz: float) -> SampledStacks:
     codes: list[tuple[str, str, int]] = []
     nodes: list[tuple[int, int, int]] = []
     runs: list[Run] = []
-    threads: dict[int, int] = {}  # id of the kernel -> number
+    threads: dict[
+        tuple[int, str], int
+    ] = {}  # id of the kernel, which is used again, and name -> number
     for each in segments:
-        number = [threads.setdefault(tid, len(threads)) for tid in each.threads]
+        named = ((tid, each.names.get(i, f"thread {tid}")) for i, tid in enumerate(each.threads))
+        number = [threads.setdefault(thread, len(threads)) for thread in named]
         first_code, first_node = len(codes), len(nodes)
         codes += each.codes
         nodes += [
@@ -241,6 +253,6 @@ def _joined(segments: list[SampleSegment], hz: float) -> SampledStacks:
         code=frame[:, 1].astype(np.uint32),
         line=frame[:, 2].astype(np.int32),
         codes=tuple(codes),
-        threads=tuple((tid, f"thread {tid}") for tid in threads),
+        threads=tuple(threads),
         counts={},
     )

@@ -62,6 +62,10 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
             tracks.append(Track(unused, pid, tid, name))
             if tid:
                 known[pid, tid] = track
+        elif (
+            pid != table.pid or not tracks[track].name
+        ):  # a followed process's: see its thread in prof.samples()
+            tracks[track] = tracks[track]._replace(name=name)
         inside = ranges[table.column("track")[ranges] == track]
         start, node, end_ns = _pieces(samples, runs, of_node, table, inside)
         rows = _rows_of(start, node, end_ns, parent, code, depth, track)

@@ -29,6 +29,7 @@ from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
 from fastprof.record.process_folder import FOLDER_VARIABLE, ProcessFolder, stored_bytes
 from fastprof.record.ranges import record_function
+from fastprof.record.thread_names import follow_names, stop_following_names
 
 __all__ = ["FlightOptions", "FlightRecorder"]
 
@@ -182,7 +183,9 @@ class FlightRecorder:
                 or sampler.begin()
             )
             self._sampler = sampler
-            if self._sampling_problem:
+            if not self._sampling_problem:
+                follow_names(sampler)
+            else:
                 warnings.warn(
                     f"fastprof: stacks are not sampled: {self._sampling_problem}", stacklevel=5
                 )
@@ -196,6 +199,7 @@ class FlightRecorder:
         recording.flight_file = ""
         _core.torch_leave_out_ops_below(0)
         if self._sampler is not None:
+            stop_following_names(self._sampler)
             self._sampler.end()
             self._sampler = None
         aggregation, self.aggregation = self.aggregation, None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["AWAITS_STATE", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "SampledStacks"]
+__all__ = ["AWAITS_STATE", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "Array", "SampledStacks"]
 
 Array: TypeAlias = NDArray[Any]
 

@@ -13,7 +13,7 @@ from fastprof import _core
 from fastprof.adapters.torch import ops as torch_ops
 from fastprof.base import switch_interval
 from fastprof.profiler import gc_events
-from fastprof.record import thread_starts
+from fastprof.record import thread_names, thread_starts
 
 __all__ = ["closed", "opened"]
 
@@ -65,6 +65,7 @@ def _in_child() -> None:
     switch_interval.after_fork_in_child()
     torch_ops.after_fork_in_child()
     gc_events.after_fork_in_child()
+    thread_names.after_fork_in_child()
     thread_starts.after_fork_in_child()
     _core.after_fork_in_child()
     _core.forget_python_calls_in_child()

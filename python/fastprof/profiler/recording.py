@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -293,7 +294,13 @@ class Recording:
         # Tasks have the id of the kernel's thread, too.
         names = {tid: name for _, pid, tid, name, _, of, _ in tracks if pid == self._pid and of < 0}
         found = (observer.samples for observer in self._observers)
-        return next((s.with_names(names) for s in found if s is not None), None)
+        samples: SampledStacks | None = next((each for each in found if each is not None), None)
+        if samples is None:
+            return None
+        used = Counter(
+            tid for tid, _ in samples.threads
+        )  # of an id used again, the sampler knows the names
+        return samples.with_names({tid: name for tid, name in names.items() if used[tid] == 1})
 
     def _close_children(self) -> None:
         if self._children is not None:

@@ -52,6 +52,9 @@ def read_shard_samples(
             if of == pid and task < 0
         }
         names[pid] = "MainThread"
+        for tid, name in found.threads:
+            if name != f"thread {tid}":  # the sampler knew it
+                names.pop(tid, None)
         found = replace(found, **moved).with_names(names)
         label = f"{display_name(shard)} {pid}"
         threads = tuple((tid, f"{name} ({label})") for tid, name in found.threads)

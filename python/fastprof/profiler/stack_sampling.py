@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
+from fastprof.record.thread_names import follow_names, stop_following_names
 
 __all__ = [
     "FILE_BYTES",
@@ -47,17 +47,16 @@ class StackSampling(Observer):
 
             self._tasks = SuspendedTasks(hz)
         self._sampler = _core.StackSampler(hz, MAX_RUNS, native)
-        self._names: dict[int, str] = {}
         self._samples: SampledStacks | None = None
 
     def start(self) -> list[str]:
-        self._names = _thread_names()
         problem = self._file and self._sampler.write_to(
             self._file, FILE_BYTES, _FILE_SECONDS, grows=True
         )
         problem = problem or self._sampler.begin()
         if problem:
             return [f"stacks are not sampled: {problem}"]
+        follow_names(self._sampler)
         problems = [] if self._tasks is None else self._tasks.start()
         if problem := self._sampler.native_problem:
             problems.append(f"samples have no native frames: {problem}")
@@ -66,13 +65,13 @@ class StackSampling(Observer):
     def finish(self) -> list[str]:
         if not self._sampler.active:
             return []
-        self._names.update(_thread_names())
+        stop_following_names(self._sampler)
         if self._tasks is not None:
             self._tasks.finish()
         self._sampler.end()
         if self._file:
             return []
-        found = samples_of(self._sampler, self._hz, self._names)
+        found = samples_of(self._sampler, self._hz, {})
         self._samples = of_program(found)
         if self._tasks is not None:
             self._samples = self._tasks.joined(self._samples)
@@ -125,12 +124,3 @@ def _is_own(file: str) -> bool:
 def is_start(file: str) -> bool:
     """Return whether code of a file only starts the program: that of `fastprof run`, and of python -m."""
     return file.startswith(_PACKAGE) or os.path.basename(file) in _STARTERS
-
-
-def _thread_names() -> dict[int, str]:
-    names = {}
-    for thread in threading.enumerate():
-        number = getattr(thread, "native_id", None)
-        if isinstance(number, int):
-            names[number] = str(thread.name)
-    return names

@@ -13,7 +13,7 @@ from fastprof.base import errors
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.base.visible_text import visible_text
-from fastprof.model.sampled_stacks import NO_FRAME, WAITS, SampledStacks
+from fastprof.model.sampled_stacks import NO_FRAME, WAITS, Array, SampledStacks
 from fastprof.model.task_steps import TaskSteps
 
 __all__ = ["GilUse", "SampleShare", "Samples", "wilson_interval"]
@@ -41,7 +41,8 @@ class SampleShare(NamedTuple):
     """One function, line, module or thread. Counts are numbers of samples; shares are of all samples of the mode.
 
     own: with it as the innermost frame. total: with it anywhere on the stack. (For a thread both are its samples.)
-    own_low, own_high, total_low, total_high: the bounds of the 95 % confidence intervals of the shares.
+    own_low, own_high, total_low, total_high: the bounds of the 95 % confidence intervals of the shares, of as many
+    independent samples as there were ticks, if there were more samples.
     """
 
     name: str
@@ -57,7 +58,7 @@ class SampleShare(NamedTuple):
     total_high: float
 
 
-def wilson_interval(count: int, size: int) -> tuple[float, float]:
+def wilson_interval(count: float, size: float) -> tuple[float, float]:
     """Return the bounds of Wilson's 95 % interval for a share of `count` in `size` independent samples.
 
     Source: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209. (0, 1) for no samples.
@@ -147,8 +148,10 @@ class Samples:
                 for each in {key(node) for node in stacks.path(number)}:
                     total[each] = total.get(each, 0) + count
         size = int(stacks.count[kept].sum())
+        # Threads and tasks that are sampled in one tick may all wait for the same: only ticks are independent.
+        independent = 0 if by == "thread" else min(size, _ticks(stacks, kept, mode))
         found = [
-            _share(each, own.get(each, 0), count, size, exact=by == "thread")
+            _share(each, own.get(each, 0), count, size, independent)
             for each, count in total.items()
         ]
         return sorted(found, key=lambda s: (-s.own, -s.total, s.file, s.line, s.name))
@@ -264,12 +267,33 @@ def _place(share: SampleShare) -> str:
     return shorten_paths(f"{share.file}({share.line}): {share.name}")
 
 
+def _ticks(stacks: SampledStacks, kept: Array, mode: str) -> int:
+    """Return the number of ticks in which there are samples of the runs `kept`."""
+    of_tasks = mode == "awaits"
+    period_ns = 1e9 / ((of_tasks and stacks.tasks_hz) or stacks.hz)
+    order = np.argsort(stacks.first_ns[kept], kind="stable")
+    first = stacks.first_ns[kept][order]
+    until = np.maximum.accumulate(stacks.last_ns[kept][order])
+    apart = np.ones(
+        len(first), np.bool_
+    )  # from those before; samples of a tick are some us from each other
+    apart[1:] = first[1:] > until[:-1] + period_ns / 2
+    begins = np.flatnonzero(apart)
+    length_ns = until[np.append(begins[1:], len(first)) - 1] - first[begins]
+    ticks = len(begins) + int(np.rint(length_ns / period_ns).sum())
+    known = stacks.counts.get("task_ticks" if of_tasks else "ticks", 0)  # fewer if some were missed
+    return min(ticks, known) if known else ticks
+
+
 def _share(
-    key: tuple[str, str, int], own: int, total: int, size: int, *, exact: bool
+    key: tuple[str, str, int], own: int, total: int, size: int, independent: int
 ) -> SampleShare:
     own_share, total_share = (own / size, total / size) if size else (0.0, 0.0)
-    if exact:  # the number of a thread's samples is no random one
+    if not independent:  # the number of a thread's samples is no random one
         bounds = (own_share, own_share, total_share, total_share)
     else:
-        bounds = (*wilson_interval(own, size), *wilson_interval(total, size))
+        bounds = (
+            *wilson_interval(own_share * independent, independent),
+            *wilson_interval(total_share * independent, independent),
+        )
     return SampleShare(*key, own, total, own_share, *bounds[:2], total_share, *bounds[2:])

@@ -119,3 +119,57 @@ if __name__ == "__main__":
     assert {table.tracks[table.column("track")[row]].pid for row in rows} == {pid}
     assert sum(int(table.end_ns[row] - table.start_ns[row]) for row in rows) > 30_000_000
     assert table.t0_ns <= min(table.start_ns) and table.t1_ns >= max(table.start_ns)
+
+
+THREADS = """
+import json, multiprocessing, sys, threading, time
+import fastprof
+
+def burn():
+    until = time.thread_time() + 0.1
+    while time.thread_time() < until:
+        pass
+
+def renamed():
+    threading.current_thread().name = "second name"
+    burn()
+
+def work():
+    threads = [threading.Thread(target=burn, name="ends"), threading.Thread(target=renamed, name="first name")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    with fastprof.profile(sample_hz=1000, follow_children=True) as prof:
+        child = context.Process(target=work, name="worker")
+        child.start()
+        work()
+        child.join()
+    for path in sys.argv[2:]:
+        prof.export(path)
+    print(json.dumps([child.pid, [s.name for s in prof.samples().shares("thread")], prof.missing]))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_names_of_threads_that_have_ended(tmp_path, method):
+    """Threads that are gone at stop(), of both processes, have the names of `threading` in tables and all files."""
+    program = tmp_path / "program.py"
+    program.write_text(THREADS)
+    paths = [tmp_path / f"all.{suffix}" for suffix in ("json", "pftrace", "gecko.json", "fastprof")]
+    speedscope = tmp_path / "all.speedscope.json"
+    done = python(program, method, *paths, speedscope)
+    assert done.returncode == 0, done.stderr
+    pid, names, missing = json.loads(done.stdout)
+    if "sample_hz" in missing:
+        pytest.skip(missing["sample_hz"])
+    named = {f"{name} (worker {pid})" for name in ("MainThread", "ends")}
+    named |= {"MainThread", "ends", "second name"}
+    assert named <= {*names} and "first name" not in names
+    for path in paths:
+        assert named <= {track.name for track in fastprof.load(path).tracks}, path
+    shown = json.loads(speedscope.read_text())["profiles"]
+    assert named <= {profile["name"] for profile in shown}

@@ -285,6 +285,17 @@ def test_first_lines_of_collapsed_stacks(
     assert [track.tid for track in table.tracks] == [tid]
 
 
+def test_process_of_perf_script(tmp_path: Path) -> None:
+    """The process with most samples, if the text has processes; the name is its main thread's."""
+    line = "{} [001] 5.0000{}0: 1 cycles: 1963469 f (/a/prog)\n"
+    whose = ["a 7/7", "b 8/8", "c 8/9"]
+    text = "".join(line.format(each, at) for at, each in enumerate(whose, 10))
+    table = fastprof.load(write(tmp_path / "perf.txt", text))
+    assert (table.pid, table.process_name) == (8, "b")
+    found = fastprof.load(write(tmp_path / "tids.txt", line.format("a 7", 10)))
+    assert (found.pid, found.process_name) == (0, "")
+
+
 def test_lines_of_perf_script(tmp_path: Path) -> None:
     """Headers, one-line samples of all CPUs, records, other events, and an end that cuts a sample."""
     text = """# ========

@@ -88,7 +88,15 @@ class _Reader:
                 "no complete sample of `perf script`, which prints the time of each by default"
             )
         self._add_rows()
-        return self._rows.finish(skipped_events=dict(self._left_out), perf_event=self._event)
+        sizes: Counter[int] = Counter()
+        names: dict[int, str] = {}  # of main threads
+        for (pid, tid, _), thread in self._threads.items():
+            sizes[pid] += len(thread.samples)
+            if pid == tid:
+                names[pid] = thread.name
+        pid = sizes.most_common(1)[0][0]
+        facts = {"skipped_events": dict(self._left_out), "perf_event": self._event}
+        return self._rows.finish(names.get(pid, "") if pid else "", pid, **facts)
 
     def _begin(self, found: re.Match[str]) -> bool:
         """Begin a sample; return whether lines with frames follow."""

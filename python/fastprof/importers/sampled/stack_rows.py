@@ -153,12 +153,16 @@ class StackRows:
             self._next_check = len(self.builder) + _ROWS_BETWEEN_CHECKS
             self._source.budget.check(self.builder.estimate_bytes() + _NODE_BYTES * self._nodes)
 
-    def finish(self, process_name: str = "", **metadata: Any) -> EventTable:
-        """Return the table. Call once."""
+    def finish(self, process_name: str = "", pid: int = 0, **metadata: Any) -> EventTable:
+        """Return the table. Call once. pid: of its process; 0: the one that all tracks have, if they have only one."""
         self._source.budget.check(self.builder.estimate_bytes() + _NODE_BYTES * self._nodes)
         facts = {"format": self._kind, "stack_samples": self.samples, **metadata}
         begin_ns = min(self.builder.start, default=0)
-        return self.builder.finish(metadata=facts, t0_ns=begin_ns, process_name=process_name)
+        pids = {track.pid for track in self.builder.tracks} - {0}
+        pid = pid or (pids.pop() if len(pids) == 1 else 0)
+        return self.builder.finish(
+            metadata=facts, t0_ns=begin_ns, process_name=process_name, pid=pid
+        )
 
 
 @contextmanager

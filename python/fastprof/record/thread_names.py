@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of threads for samplers: reported when a thread of `threading` begins and when it ends, while a sampler runs.
+
+Two methods of threading.Thread are replaced meanwhile, that with which a new thread notes its kernel's id and the last
+one of a thread. A Python without them has the names of the threads that live when a sampler begins and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from fastprof import _core
+
+__all__ = ["after_fork_in_child", "follow_names", "living_threads", "stop_following_names"]
+
+_lock = threading.RLock()
+_samplers: list[_core.StackSampler] = []
+_replaced: list[tuple[str, Any, Any]] = []  # name, original, replacement
+
+
+def follow_names(sampler: _core.StackSampler) -> None:
+    """Report the names of living threads to a sampler, then those of threads that begin or end. GIL."""
+    with _lock:
+        _samplers.append(sampler)
+        if not _replaced:
+            _replace("_set_native_id", ends=False)
+            _replace("_delete", ends=True)
+    _report_living(sampler)
+
+
+def stop_following_names(sampler: _core.StackSampler) -> None:
+    """Report the names of living threads for the last time; call before the sampler's end. May be called again."""
+    with _lock:
+        if sampler not in _samplers:
+            return
+        _samplers.remove(sampler)
+        if not _samplers:
+            _restore()
+    _report_living(sampler)
+
+
+def after_fork_in_child() -> None:
+    """Reset in a forked child, where no sampler of the parent runs."""
+    global _lock
+    _lock = threading.RLock()  # another thread of the parent may have held it
+    _samplers.clear()
+    _restore()
+
+
+def living_threads() -> dict[int, str]:
+    """Return the names of threads by the kernel's id."""
+    names = {}
+    for thread in threading.enumerate():
+        number = getattr(thread, "native_id", None)
+        if isinstance(number, int):
+            names[number] = str(thread.name)
+    return names
+
+
+def _report_living(sampler: _core.StackSampler) -> None:
+    for tid, name in living_threads().items():
+        sampler.name_thread(tid, _encodable(name))
+
+
+def _replace(name: str, *, ends: bool) -> None:
+    original: Callable[[Any], None] | None = getattr(threading.Thread, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def reporting(thread: Any) -> None:
+        if ends:
+            _report(thread, ends=True)
+        original(thread)
+        if not ends:
+            _report(thread, ends=False)
+
+    _replaced.append((name, original, reporting))
+    setattr(threading.Thread, name, reporting)
+
+
+def _report(thread: Any, *, ends: bool) -> None:
+    with contextlib.suppress(Exception):  # of a class of the program's own
+        # A greenlet that stands for a thread has the kernel's id of another one.
+        if thread.ident == _core.thread_ident():
+            for sampler in [*_samplers]:
+                sampler.name_thread(thread.native_id, _encodable(str(thread.name)), ends)
+
+
+def _restore() -> None:
+    while _replaced:
+        name, original, replacement = _replaced.pop()
+        # If another tool has replaced our function meanwhile, ours stays below it and reports to nobody.
+        if getattr(threading.Thread, name) is replacement:
+            setattr(threading.Thread, name, original)
+
+
+def _encodable(name: str) -> str:
+    return name.encode("utf-8", "replace").decode()
