@@ -12,6 +12,7 @@ from fastprof.base import errors
 from fastprof.profiler.open_profiles import closed, opened
 from fastprof.profiler.options import Options
 from fastprof.profiler.recording import Recording
+from fastprof.profiler.shards import name_from
 from fastprof.record.shard_folder import ShardFolder, activities_of, samples_beside
 
 __all__ = ["ChildRecording"]
@@ -48,6 +49,8 @@ class ChildRecording:
             recording.release()
             raise
         self._recording = recording
+        if options.sample_hz and not os.path.exists(shard):  # a flight recorder has the records
+            self._folder.name_samples(shard, name_from(dict(facts), "process"))
         if recording.collects_devices:
             self._keep_activities(recording, options.backing_file)
         self._note(recording)

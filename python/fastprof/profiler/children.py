@@ -109,7 +109,7 @@ class FollowedChildren:
             self._report([f"the records of other processes cannot be read ({error})"])
             return capture, [own]
         if self._options.sample_hz:
-            self._samples = [*read_shard_samples(shards, offset, problems)]
+            self._samples = [*read_shard_samples(self._folder, shards, offset, problems)]
         self._report(problems)
         processes = [
             process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards

@@ -115,7 +115,7 @@ def _folder(
     options = folder.options() or {}
     samples: SampledStacks | None = None
     if options.get("recording", {}).get("sample_hz") and options.get("python_calls") is None:
-        samples = joined_samples(shards, offset, problems)
+        samples = joined_samples(folder, shards, offset, problems)
         if own is not None:
             problems.append(f"the samples of process {own[1].pid} were in its memory")
     metadata = {"format": "backing files", "processes": processes, "problems": problems}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastprof import _core
@@ -18,6 +18,7 @@ __all__ = [
     "incomplete",
     "join_sentences",
     "merge_processes",
+    "name_from",
     "process_of",
     "read_shards",
 ]
@@ -97,13 +98,17 @@ def merge_processes(
 
 def display_name(shard: Shard) -> str:
     """Return the name of multiprocessing's process object, else of the script, else the kernel's process name."""
-    metadata = shard.facts["metadata"]
+    return name_from(shard.facts["metadata"], str(shard.capture.process_name))
+
+
+def name_from(metadata: Mapping[str, Any], otherwise: str) -> str:
+    """Return display_name() from a process's metadata; otherwise: the kernel's name."""
     if "name" in metadata and metadata["name"] != "MainProcess":
         return str(metadata["name"])
     program = str(metadata.get("argv", "")).split(" ")[0]
     if program.endswith(".py"):
         return os.path.basename(program)
-    return str(shard.capture.process_name)
+    return otherwise
 
 
 def process_of(shard: Shard, shift_ns: int = 0) -> dict[str, Any]:

@@ -109,6 +109,20 @@ class ShardFolder:
         """Return the paths of all shards, sorted."""
         return [self._in(name) for name in sorted(os.listdir(self.path)) if name.endswith(".shard")]
 
+    def name_samples(self, shard: str, name: str) -> None:
+        """Note the name of a process that writes samples, and no shard."""
+        self._write(f"{os.path.basename(samples_beside(shard))}.name", name)
+
+    def samples_alone(self) -> list[tuple[int, str, str]]:
+        """Return (pid, name, path) of the samples without a shard, sorted by path."""
+        found = []
+        for file in sorted(os.listdir(self.path)):
+            if file.endswith(samples_beside(".shard") + ".name"):
+                with open(self._in(file), encoding="utf-8", errors="replace") as text:
+                    path = self._in(file.removesuffix(".name"))
+                    found.append((int(file.partition("-")[0]), text.read(4096), path))
+        return found
+
     def unfinished(self) -> list[str]:
         """Return the shards of living processes whose activity files of devices have no end mark yet."""
         # (pid, start of the process) -> (number, shard) of the program that the process executes now

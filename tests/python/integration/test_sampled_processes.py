@@ -173,3 +173,17 @@ def test_names_of_threads_that_have_ended(tmp_path, method):
         assert named <= {track.name for track in fastprof.load(path).tracks}, path
     shown = json.loads(speedscope.read_text())["profiles"]
     assert named <= {profile["name"] for profile in shown}
+
+
+def test_processes_with_a_flight_recorder(tmp_path):
+    """The recorder has the records of an executed program, and its samples are in the profile all the same."""
+    program = tmp_path / "program.py"
+    program.write_text(FOLLOWED)
+    done = python(program, "spawn", tmp_path / "all.json", FASTPROF_FLIGHT_RECORDER="1")
+    assert done.returncode == 0, done.stderr
+    functions, threads, _, places, missing = json.loads(done.stdout)
+    if "sample_hz" in missing:
+        pytest.skip(missing["sample_hz"])
+    assert "the flight recorder's file has the records" in missing["follow_children"]
+    assert functions["in_killed"] > 30 and functions["in_worker"] > 60, (functions, missing)
+    assert len(places) == 3 and any("(program.py " in each for each in threads), threads
