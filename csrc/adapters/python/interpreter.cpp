@@ -156,11 +156,12 @@ AnchorOffsets own_anchors() noexcept {
   AnchorOffsets found;
   const Interpreter own = own_interpreter();
   const uintptr_t thread = address_of(PyThreadState_Get());
+  const uintptr_t newest = address_of(PyInterpreterState_Head());
   uintptr_t words[3] = {};
   for (size_t at = 0; at + sizeof words <= own.runtime_bytes; at += kWord) {
     if (!own.copy(own.runtime + at, words, sizeof words)) break;
-    // The newest interpreter and the main one are neighbours, and the same if there is one only.
-    if (words[1] == own.state && found.interpreter == kAbsent && words[0] != 0)
+    // The newest interpreter precedes the main one. Of the only one there are two words.
+    if (words[0] == newest && words[1] == own.state && found.interpreter == kAbsent)
       found.interpreter = at + kWord;
     // Beside the interpreter of PyGILState_Ensure(); elsewhere it is who held the GIL last.
     if (words[0] == thread && (words[1] == own.state || words[2] == own.state) &&

@@ -7,6 +7,7 @@ are read with the offsets of the interpreter that runs this, if it is of the sam
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from collections.abc import Callable
@@ -45,10 +46,39 @@ Read = Callable[[int, int], bytes]  # of an address and a number of bytes
 
 
 class InterpreterMap(NamedTuple):
-    """What _core.StackSampler gets of another process. offsets: empty if they are those of this interpreter."""
+    """What _core.StackSampler gets of another process. offsets: empty if they are those of this interpreter.
+
+    addresses: of its main interpreter. newest: address of the word with its newest interpreter. next, threads: where an
+    interpreter has the one before it, and its first thread.
+    """
 
     addresses: dict[str, int]
     offsets: dict[str, int]
+    newest: int
+    next: int
+    threads: int
+
+    def subinterpreters(self, read: Read) -> dict[int, int]:
+        """Return the addresses of subinterpreters that have a thread, with their numbers: 1 for the oldest one.
+
+        Of a list that changes meanwhile, what could be read.
+        """
+        found: list[int] = []
+        with contextlib.suppress(OSError, errors.UnavailableError):
+            state = _word(read, self.newest)
+            while state not in (0, self.addresses["state"]) and len(found) < _MAX_INTERPRETERS:
+                found.append(state)
+                state = _word(read, state + self.next)
+        numbers = {state: number for number, state in enumerate(reversed(found), 1)}
+        with contextlib.suppress(OSError, errors.UnavailableError):
+            for state in found:
+                if not _word(read, state + self.threads):
+                    del numbers[state]
+        return numbers
+
+    def addresses_of(self, state: int) -> dict[str, int]:
+        """Return the addresses of another interpreter of the process."""
+        return {**self.addresses, "state": state, "threads_head": state + self.threads}
 
 
 def map_interpreter(pid: int, minor: int, free_threaded: bool, read: Read) -> InterpreterMap:
@@ -78,7 +108,9 @@ def map_interpreter(pid: int, minor: int, free_threaded: bool, read: Read) -> In
     addresses["threads_head"] = addresses["state"] + anchors["threads_head"]
     if anchors["gil_holder"] != _ABSENT:
         addresses["gil_holder"] = runtime.address + anchors["gil_holder"]
-    return InterpreterMap(addresses, {})
+    # The main interpreter follows the newest one; each begins with the one before it.
+    newest = runtime.address + anchors["interpreter"] - _WORD
+    return InterpreterMap(addresses, {}, newest, 0, anchors["threads_head"])
 
 
 def _from_published(
@@ -120,7 +152,8 @@ def _from_published(
         raise errors.UnavailableError(f"process {pid} has no interpreter yet, or no longer")
     addresses["state"] = state
     addresses["threads_head"] = state + of("interpreter", 3)
-    return InterpreterMap(addresses, offsets)
+    newest = runtime.address + of("runtime", 2)
+    return InterpreterMap(addresses, offsets, newest, of("interpreter", 2), of("interpreter", 3))
 
 
 def _offsets(minor: int, free_threaded: bool, of: Callable[[str, int], int]) -> dict[str, int]:

@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fastprof import _core
 from fastprof.attach.debug_offsets import map_interpreter
@@ -64,22 +65,18 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
                 )
             if process.minor < 13 and process.minor != sys.version_info.minor:
                 return _by_py_spy(process, hz, seconds)
-            sampler = _sampler(process, memory.fileno(), hz)
+            samplers = _Samplers(process, os.dup(memory.fileno()), hz)
     except OSError as error:
         reason = refusal(pid) if isinstance(error, PermissionError) else str(error)
         raise errors.UnavailableError(f"process {pid} cannot be read: {reason}") from error
-    problem = sampler.begin()
-    if problem:
+    if problem := samplers.begin():
         why = refusal(pid) if os.strerror(1) in problem else problem
         raise errors.UnavailableError(f"process {pid} cannot be sampled from outside: {why}")
     begin_ns = time.time_ns()
     own_name = status_of(pid).get("Name", "")
     with contextlib.suppress(KeyboardInterrupt):
-        _wait(lambda: sampler.is_over, seconds)
-    sampler.end()
-    found = of_program(samples_of(sampler, hz, {pid: "MainThread"}))
-    # Before 3.14 the kernel's name of a thread is the program's.
-    found = found.with_names({tid: f"thread {tid}" for tid, n in found.threads if n == own_name})
+        _wait(samplers.look, seconds)
+    found = samplers.end(own_name)
     nothing: list[int] = []
     columns = dict.fromkeys(("start_ns", "end_ns", "site", "parent"), nothing)
     table = EventTable(
@@ -91,22 +88,85 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
         pid=pid,
         process_name=_name(pid),
     )
-    notes = [*_how_it_ended(pid, sampler.is_over), *room_problems(found)]
+    notes = [*_how_it_ended(pid, samplers.main.is_over), *room_problems(found)]
     return OutsideProfile(with_samples(table, found), found, notes)
 
 
-def _sampler(process: PythonProcess, memory: int, hz: float) -> _core.StackSampler:
-    def read(address: int, size: int) -> bytes:
-        found = os.pread(memory, size, address)
+class _Samplers:
+    """A sampler for the main interpreter of a process, and for each subinterpreter while it has threads."""
+
+    def __init__(self, process: PythonProcess, memory: int, hz: float) -> None:
+        """memory: a descriptor of the process's memory, closed by end(), or if this raises."""
+        self._pid, self._memory, self._hz = process.pid, memory, hz
+        self._others: list[tuple[int, _core.StackSampler]] = []  # with the interpreter's number
+        self._running: dict[int, _core.StackSampler] = {}  # by the interpreter's address
+        try:
+            version = process.minor, process.free_threaded
+            self._where = map_interpreter(self._pid, *version, self._read)
+            self.main = self._sampler(self._where.addresses)
+        except BaseException:
+            os.close(memory)
+            raise
+
+    def _read(self, address: int, size: int) -> bytes:
+        found = os.pread(self._memory, size, address)
         if len(found) != size:
             raise errors.UnavailableError(
-                f"process {process.pid} has executed another program meanwhile, or has ended"
+                f"process {self._pid} has executed another program meanwhile, or has ended"
             )
         return found
 
-    where = map_interpreter(process.pid, process.minor, process.free_threaded, read)
-    copy = os.dup(memory)
-    return _core.StackSampler(hz, MAX_RUNS, process.pid, copy, where.addresses, where.offsets)
+    def _sampler(self, addresses: dict[str, int]) -> _core.StackSampler:
+        copy = os.dup(self._memory)
+        offsets = self._where.offsets
+        return _core.StackSampler(self._hz, MAX_RUNS, self._pid, copy, addresses, offsets)
+
+    def begin(self) -> str:
+        """Begin; return why the main interpreter cannot be sampled, or ""."""
+        problem = self.main.begin()
+        if problem:
+            os.close(self._memory)
+        return problem
+
+    def look(self) -> bool:
+        """Sample the subinterpreters that there are now; return whether the process is over."""
+        if self.main.is_over:
+            return True
+        now = self._where.subinterpreters(self._read)
+        for state in self._running.keys() - now.keys():
+            self._running.pop(state).end()
+        for state in now.keys() - self._running.keys():
+            sampler = self._sampler(self._where.addresses_of(state))
+            if not sampler.begin():  # else it has ended meanwhile
+                self._running[state] = sampler
+                self._others.append((now[state], sampler))
+        return False
+
+    def end(self, own_name: str) -> SampledStacks:
+        """End, and return the samples of all interpreters. own_name: the kernel's name of the process."""
+        for sampler in (self.main, *self._running.values()):
+            sampler.end()
+        os.close(self._memory)
+        found = self._samples(self.main, own_name)
+        for number, sampler in self._others:
+            each = self._samples(sampler, own_name)
+            # Its thread states have no frames while their threads run other interpreters, or wait to run this one.
+            framed = each.node >= 0
+            columns = ("first_ns", "last_ns", "thread", "node", "count", "state")
+            kept: dict[str, Any] = {name: getattr(each, name)[framed] for name in columns}
+            # Without the thread's id: its frames in other interpreters are on a track of their own.
+            threads = tuple((0, f"{name} (interpreter {number})") for _, name in each.threads)
+            counted = ("torn_samples", "samples_without_room")
+            counts = {name: each.counts[name] for name in counted}
+            each = replace(each, threads=threads, counts=counts, **kept)
+            found = found.with_process(each, self._pid, self._pid)
+        return found
+
+    def _samples(self, sampler: _core.StackSampler, own_name: str) -> SampledStacks:
+        found = of_program(samples_of(sampler, self._hz, {self._pid: "MainThread"}))
+        # Before 3.14 the kernel's name of a thread is the program's.
+        unnamed = {tid: f"thread {tid}" for tid, name in found.threads if name == own_name}
+        return found.with_names(unnamed)
 
 
 def _wait(is_over: Callable[[], bool], seconds: float) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.distinct import distinct
 from fastprof.model.nesting import nest_intervals
-from fastprof.model.sampled_stacks import SampledStacks
+from fastprof.model.sampled_stacks import ON_CPU, SampledStacks
 from fastprof.model.sites import TASK_SAMPLE, Site, SiteTable, Track, TrackTable
 from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventKind, EventTable
 
@@ -46,6 +46,8 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
         depth[number] = depth[above] + 1 if above >= 0 else 0
     known = {(t.pid, t.tid): i for i, t in enumerate(tracks) if t.thread_id < 0 and t.tid}
     parts: list[_Rows] = []
+    waits: dict[int, tuple[Array, Array]] = {}
+    wait = np.where(samples.state & ON_CPU, 0, samples.wait)
     is_task = samples.is_task
     of_tasks: set[int] = set()
     first = len(table)
@@ -66,6 +68,7 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
             pid != table.pid or not tracks[track].name
         ):  # a followed process's: see its thread in prof.samples()
             tracks[track] = tracks[track]._replace(name=name)
+        waits[tracks[track].id] = samples.first_ns[runs], wait[runs]
         inside = ranges[table.column("track")[ranges] == track]
         start, node, end_ns = _pieces(samples, runs, of_node, table, inside)
         rows = _rows_of(start, node, end_ns, parent, code, depth, track)
@@ -78,7 +81,7 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
     if not parts:
         return table
     added = _Rows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    return _appended(table, added, samples, tracks, of_tasks)
+    return _appended(table, added, samples, tracks, of_tasks, waits)
 
 
 def _ranges(table: EventTable) -> Array:
@@ -178,8 +181,9 @@ def _appended(
     samples: SampledStacks,
     tracks: list[Track],
     of_tasks: set[int],
+    waits: dict[int, tuple[Array, Array]],
 ) -> EventTable:
-    """Return the table with rows behind its own. of_tasks: codes of suspended tasks."""
+    """Return the table with rows behind its own. of_tasks: codes of suspended tasks. waits: its thread_waits."""
     size = len(rows.start)
     codes = enumerate(samples.codes)
     of_samples = [_site(code, TASK_SAMPLE if i in of_tasks else "sample") for i, code in codes]
@@ -213,6 +217,7 @@ def _appended(
         tracks=TrackTable.from_tracks(tracks),
         coded=coded,
         begin_ordered=False,
+        thread_waits=waits,
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fastprof.base.atomic_file import atomic_text
 from fastprof.base.visible_text import encodable_text
 from fastprof.exporters.speedscope import nesting, thread_brackets
+from fastprof.model.sampled_stacks import GIL_WAIT, WAITS
 from fastprof.model.sites import Site, Track
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
@@ -28,7 +29,7 @@ Table: TypeAlias = dict[str, Any]
 
 _VERSION, _GECKO_VERSION = 48, 30
 _NS_PER_MS = 1e6  # 64-bit floats keep single ns for 26 days
-_OTHER, _PYTHON, _NATIVE, _RANGE = range(4)
+_OTHER, _PYTHON, _NATIVE, _RANGE, _IDLE, _BLOCKED = range(6)
 _INTERVAL = 1  # phase of a marker with a begin and an end
 
 
@@ -43,7 +44,8 @@ def gecko_profile(table: EventTable | EventTree) -> dict[str, Any]:
 
     Stacks consist of ranges, calls and samples. Each range is a marker, too; async rows and those of devices are only
     markers. As in speedscope's files, a range that partly overlaps an earlier one is cut at the earlier one's end.
-    fastprof.load() reads the stacks with the same names, places, categories and times. Any thread.
+    Innermost frames of sampled threads that waited have the category Idle, with what they waited for as subcategory,
+    or Blocked: they waited for the GIL. fastprof.load() reads the stacks with the same names, places, categories and times. Any thread.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     table = tree.table
@@ -68,7 +70,9 @@ def gecko_profile(table: EventTable | EventTree) -> dict[str, Any]:
     made = []
     for number in sorted({*stacks, *thread[is_marked].tolist()}):
         texts: dict[str, int] = {}
-        used, tables = _stack_tables(iter(stacks.get(number, ())), categories)
+        times, waits = table.thread_waits.get(number, ((), ()))
+        known = [(int(at) - origin, int(wait)) for at, wait in zip(times, waits, strict=True)]
+        used, tables = _stack_tables(iter(stacks.get(number, ())), categories, known)
         rows = np.flatnonzero(is_marked & (thread == number))
         rows = rows[np.argsort(start[rows], kind="stable")]
         marked = [sites[each] for each in site[rows].tolist()]
@@ -88,30 +92,52 @@ def gecko_profile(table: EventTable | EventTree) -> dict[str, Any]:
 
 
 def _stack_tables(
-    brackets: Iterator[tuple[bool, int, int]], categories: list[tuple[int, int]]
+    brackets: Iterator[tuple[bool, int, int]],
+    categories: list[tuple[int, int]],
+    waits: list[tuple[int, int]],
 ) -> tuple[list[int], Table]:
-    """Return the sites that are frames, and the tables of stacks and samples. categories: of each site."""
-    nodes: dict[tuple[int | None, int], int] = {}
+    """Return the sites that are frames, and the tables of stacks and samples.
+
+    categories: of each site. waits: times, from each of which on the thread waits for an entry of WAITS, 0: for none.
+    """
+    nodes: dict[tuple[int | None, int, int], int] = {}
     frames: dict[int, int] = {}
-    stack: list[int] = []
+    stack: list[tuple[int, tuple[int | None, int]]] = []  # nodes, with their callers and frames
     found: list[int | None] = []
     times_ns: list[int] = []
+    coming = iter(waits)
+    next_wait, wait = next(coming, None), 0
+
+    def add_sample(at: int) -> None:
+        node = stack[-1][0] if stack else None
+        if node is not None and wait:
+            node = nodes.setdefault((*stack[-1][1], wait), len(nodes))
+        found.append(node)
+        times_ns.append(at)
+
     for opens, site, at in brackets:
+        while next_wait is not None and next_wait[0] <= at:
+            changes_at, before = next_wait[0], wait
+            wait, next_wait = next_wait[1], next(coming, None)
+            if changes_at < at and wait != before and stack:
+                add_sample(changes_at)
         if opens:
-            key = (stack[-1] if stack else None, frames.setdefault(site, len(frames)))
-            stack.append(nodes.setdefault(key, len(nodes)))
+            key = (stack[-1][0] if stack else None, frames.setdefault(site, len(frames)))
+            stack.append((nodes.setdefault((*key, 0), len(nodes)), key))
         else:
             stack.pop()
-        found.append(stack[-1] if stack else None)
-        times_ns.append(at)
+        add_sample(at)
     times: NDArray[np.int64] = np.array(times_ns, np.int64)
     weights = np.diff(times, append=times[-1:]) / _NS_PER_MS
     samples = {"stack": found, "time": (times / _NS_PER_MS).tolist(), "weight": weights.tolist()}
     used = list(frames)
-    of_stack = [categories[used[frame]] for _, frame in nodes]
+    of_stack = [
+        categories[used[frame]] if not wait else (_BLOCKED, 0) if wait == GIL_WAIT else (_IDLE, wait)
+        for _, frame, wait in nodes
+    ]
     stacks = {
-        "prefix": [prefix for prefix, _ in nodes],
-        "frame": [frame for _, frame in nodes],
+        "prefix": [prefix for prefix, *_ in nodes],
+        "frame": [frame for _, frame, _ in nodes],
         "category": [category for category, _ in of_stack],
         "subcategory": [subcategory for _, subcategory in of_stack],
     }
@@ -204,6 +230,7 @@ def _thread(track: Track, table: EventTable) -> Table:
 def _meta(table: EventTable, kinds: list[str], origin_ns: int, end_ns: int) -> Table:
     hz = table.metadata.get("sampling", {}).get("hz") or 1000
     categories = [("Other", "grey"), ("Python", "yellow"), ("Native", "blue"), ("Range", "green")]
+    categories += [("Idle", "transparent"), ("Blocked", "orange")]
     shown: Table = {
         "name": "range",
         "tooltipLabel": "{marker.name}",
@@ -212,7 +239,10 @@ def _meta(table: EventTable, kinds: list[str], origin_ns: int, end_ns: int) -> T
         "display": ["marker-chart", "marker-table"],
         "data": [{"key": "category", "label": "Category", "format": "string"}],
     }
-    subcategories = ["Other", *map(encodable_text, kinds)]
+    shown_in = {
+        _RANGE: ["Other", *map(encodable_text, kinds)],
+        _IDLE: ["Other", *WAITS[1:]],
+    }
     return {
         "interval": 1000 / hz,
         "startTime": origin_ns / _NS_PER_MS,
@@ -233,7 +263,7 @@ def _meta(table: EventTable, kinds: list[str], origin_ns: int, end_ns: int) -> T
             {
                 "name": name,
                 "color": color,
-                "subcategories": subcategories if number == _RANGE else ["Other"],
+                "subcategories": shown_in.get(number, ["Other"]),
             }
             for number, (name, color) in enumerate(categories)
         ],

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["AWAITS_STATE", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "Array", "SampledStacks"]
+__all__ = ["AWAITS_STATE", "GIL_WAIT", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "Array", "SampledStacks"]
 
 Array: TypeAlias = NDArray[Any]
 
 NO_FRAME = "(outside of Python code)"
 
 _HAS_GIL, ON_CPU, _HAS_EXCEPTION = 1, 2, 8
-_WAIT_SHIFT, _WAITS_FOR_GIL, _AWAITS = 4, 1, 9
+_WAIT_SHIFT, GIL_WAIT, _AWAITS = 4, 1, 9
 AWAITS_STATE = _AWAITS << _WAIT_SHIFT  # of the samples of a suspended task
 # Which samples count -> (bits of their state that are looked at, their values).
 MODES = {
@@ -27,7 +27,7 @@ MODES = {
     "cpu": (ON_CPU, ON_CPU),
     "off_cpu": (ON_CPU, 0),
     "gil": (_HAS_GIL, _HAS_GIL),
-    "gil_wait": (0xF << _WAIT_SHIFT, _WAITS_FOR_GIL << _WAIT_SHIFT),
+    "gil_wait": (0xF << _WAIT_SHIFT, GIL_WAIT << _WAIT_SHIFT),
     "exception": (_HAS_EXCEPTION, _HAS_EXCEPTION),
     "awaits": (0xF << _WAIT_SHIFT, _AWAITS << _WAIT_SHIFT),
 }
@@ -192,7 +192,7 @@ class SampledStacks:
     def is_blocked_holder(self) -> Array:
         """The mask of runs in which a thread held the GIL, and waited in a system call."""
         held = (self.state & (_HAS_GIL | ON_CPU)) == _HAS_GIL
-        blocked: Array = held & (self.wait > _WAITS_FOR_GIL)
+        blocked: Array = held & (self.wait > GIL_WAIT)
         return blocked
 
     def path(self, node: int) -> Iterator[int]:

@@ -88,6 +88,7 @@ class EventTable(TableResults):
         "strings",
         "t0_ns",
         "t1_ns",
+        "thread_waits",
         "tracks",
     )
 
@@ -109,6 +110,7 @@ class EventTable(TableResults):
         dropped: Mapping[str, int] | None = None,
         metadata: Mapping[str, Any] | None = None,
         begin_ordered: bool = False,
+        thread_waits: Mapping[int, tuple[Array, Array]] | None = None,
     ) -> None:
         for name in ("start_ns", "end_ns", "site"):
             if name not in columns:
@@ -164,6 +166,8 @@ class EventTable(TableResults):
         self.dropped = {k: int(v) for k, v in (dropped or {}).items() if v}
         self.metadata = dict(metadata or {})
         self.begin_ordered = begin_ordered
+        # Of sampled threads, by the track's id: times, and from then on the index in WAITS of sampled_stacks.py.
+        self.thread_waits = dict(thread_waits or {})
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -399,6 +403,7 @@ class EventTable(TableResults):
             coded={**self.coded, **(coded or {})},
             kernels=self.kernels if kernels is None else kernels,
             sites=self.sites if sites is None else sites,
+            thread_waits=None if columns and "start_ns" in columns else self.thread_waits,
         )
 
     def replaced(self, columns: Mapping[str, Any], **changes: Any) -> EventTable:

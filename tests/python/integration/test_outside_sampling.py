@@ -170,3 +170,42 @@ def test_what_cannot_be_sampled() -> None:
         with pytest.raises(errors.ValueError, match="does not run CPython"):
             sample_from_outside(other.pid, 100, 1)
         other.kill()
+
+
+SUBINTERPRETERS = """
+import os, threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+run_in = getattr(interpreters, "run_string", None) or interpreters.exec
+def in_main():
+    while True:
+        pass
+def runs(number):
+    run_in(interpreters.create(), f"def in_sub_{number}():\\n while True: pass\\nin_sub_{number}()")
+idle = interpreters.create()
+for number in (1, 2):
+    threading.Thread(target=runs, args=(number,), daemon=True).start()
+print(os.getpid(), flush=True)
+in_main()
+"""
+
+
+def test_subinterpreters(interpreter: str) -> None:
+    """Two interpreters run, beside the main one and one that has run nothing."""
+    with running(SUBINTERPRETERS, interpreter) as program:
+        for _ in range(20):  # until each has had the CPU, however busy the machine is
+            found = sample_from_outside(program.pid, 1000, 1)
+            assert found.stacks is not None
+            functions = {share.name: share.own for share in Samples(found.stacks).shares()}
+            if {"in_main", "in_sub_1", "in_sub_2"} <= functions.keys():
+                break
+        assert {"in_main", "in_sub_1", "in_sub_2"} <= functions.keys(), functions
+    threads = [share.name for share in Samples(found.stacks).shares("thread")]
+    assert {name[-15:] for name in threads if "interpreter" in name} == {
+        "(interpreter 2)",
+        "(interpreter 3)",
+    }
+    tracks = {track.name for track in found.table.tracks}
+    assert {*threads} <= tracks | {"MainThread"}
