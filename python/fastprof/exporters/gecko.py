@@ -45,7 +45,8 @@ def gecko_profile(table: EventTable | EventTree) -> dict[str, Any]:
     Stacks consist of ranges, calls and samples. Each range is a marker, too; async rows and those of devices are only
     markers. As in speedscope's files, a range that partly overlaps an earlier one is cut at the earlier one's end.
     Innermost frames of sampled threads that waited have the category Idle, with what they waited for as subcategory,
-    or Blocked: they waited for the GIL. fastprof.load() reads the stacks with the same names, places, categories and times. Any thread.
+    or Blocked: they waited for the GIL.
+    fastprof.load() reads the stacks with the same names, places, categories and times. Any thread.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     table = tree.table
@@ -132,7 +133,11 @@ def _stack_tables(
     samples = {"stack": found, "time": (times / _NS_PER_MS).tolist(), "weight": weights.tolist()}
     used = list(frames)
     of_stack = [
-        categories[used[frame]] if not wait else (_BLOCKED, 0) if wait == GIL_WAIT else (_IDLE, wait)
+        categories[used[frame]]
+        if not wait
+        else (_BLOCKED, 0)
+        if wait == GIL_WAIT
+        else (_IDLE, wait)
         for _, frame, wait in nodes
     ]
     stacks = {

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 
-__all__ = ["AWAITS_STATE", "GIL_WAIT", "MODES", "NO_FRAME", "ON_CPU", "WAITS", "Array", "SampledStacks"]
+__all__ = [
+    "AWAITS_STATE",
+    "GIL_WAIT",
+    "MODES",
+    "NO_FRAME",
+    "ON_CPU",
+    "WAITS",
+    "Array",
+    "SampledStacks",
+]
 
 Array: TypeAlias = NDArray[Any]
 

@@ -172,8 +172,9 @@ def test_what_cannot_be_sampled() -> None:
         other.kill()
 
 
+# Before 3.12 a loop in one interpreter lets no other one run.
 SUBINTERPRETERS = """
-import os, threading
+import os, threading, time
 try:
     import _interpreters as interpreters
 except ImportError:
@@ -181,10 +182,10 @@ except ImportError:
 run_in = getattr(interpreters, "run_string", None) or interpreters.exec
 def in_main():
     while True:
-        pass
+        time.sleep(0.01)
 def runs(number):
-    run_in(interpreters.create(), f"def in_sub_{number}():\\n while True: pass\\nin_sub_{number}()")
-idle = interpreters.create()
+    run_in(created[number], f"import time\\ndef in_sub_{number}():\\n while True: time.sleep(0.01)\\nin_sub_{number}()")
+created = [interpreters.create() for _ in range(3)]
 for number in (1, 2):
     threading.Thread(target=runs, args=(number,), daemon=True).start()
 print(os.getpid(), flush=True)
