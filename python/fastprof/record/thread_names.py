@@ -2,7 +2,8 @@
 """Names of threads for samplers: reported when a thread of `threading` begins and when it ends, while a sampler runs.
 
 Two methods of threading.Thread are replaced meanwhile, that with which a new thread notes its kernel's id and the last
-one of a thread. A Python without them has the names of the threads that live when a sampler begins and ends.
+one of a thread, which CPython 3.10 does not call: there, a thread that has ended has the name with which it began. A
+Python without either has the names of the threads that live when a sampler begins and ends.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@
 import json
 import shutil
 import signal
+import sys
 
 import pytest
 from processes import python
@@ -156,7 +157,10 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_names_of_threads_that_have_ended(tmp_path, method):
-    """Threads that are gone at stop(), of both processes, have the names of `threading` in tables and all files."""
+    """Threads that are gone at stop(), of both processes, have the names of `threading` in tables and all files.
+
+    CPython 3.10 does not say that a thread ends, so that a name which it got later is not seen.
+    """
     program = tmp_path / "program.py"
     program.write_text(THREADS)
     paths = [tmp_path / f"all.{suffix}" for suffix in ("json", "pftrace", "gecko.json", "fastprof")]
@@ -167,8 +171,13 @@ def test_names_of_threads_that_have_ended(tmp_path, method):
     if "sample_hz" in missing:
         pytest.skip(missing["sample_hz"])
     named = {f"{name} (worker {pid})" for name in ("MainThread", "ends")}
-    named |= {"MainThread", "ends", "second name"}
-    assert named <= {*names} and "first name" not in names
+    last, earlier = (
+        ("first name", "second name")
+        if sys.version_info < (3, 11)
+        else ("second name", "first name")
+    )
+    named |= {"MainThread", "ends", last}
+    assert named <= {*names} and earlier not in names
     for path in paths:
         assert named <= {track.name for track in fastprof.load(path).tracks}, path
     shown = json.loads(speedscope.read_text())["profiles"]
