@@ -12,7 +12,7 @@ from importlib import import_module
 from fastprof import __version__
 from fastprof.base import errors
 from fastprof.cli.config import QUERIES, answer
-from fastprof.cli.huge_pages import restart_with_huge_pages
+from fastprof.cli.huge_pages import is_whole_program, restart_with_huge_pages
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.program_call import ProgramCall, find_program
 
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started_as = os.path.basename(sys.argv[0])
     prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
     given = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and given[:1] == ["dump"]:
+    if given[:1] == ["dump"] and is_whole_program(given):
         restart_with_huge_pages()
     parser = make_parser(prog, given[0] if given and given[0] in COMMANDS else None)
     own, program = split_program(parser, given)

@@ -44,6 +44,13 @@ def test_the_self_test_runs_once_per_build(tmp_path: Path) -> None:
         assert json.loads(file.read_text()) == kept
 
 
+def test_a_user_without_a_home_folder_gets_none_made(tmp_path: Path) -> None:
+    code = "import os, pwd; del os.environ['HOME']; pwd.getpwuid = lambda uid: {}[uid]\n"
+    code += "os.environ.pop('XDG_CACHE_HOME', None)\n" + f"os.chdir({str(tmp_path)!r})"
+    assert run_python(code + PROGRAM).strip() == f"1 {RIGHT}"
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_cache_that_cannot_be_written_costs_only_the_test(tmp_path: Path) -> None:
     place = tmp_path / "a file"
     place.write_text("")

@@ -27,6 +27,11 @@ def cxx11_abi(torch: Any) -> bool:
 
 
 def cache_folder() -> Path:
-    """Return the folder for facts about builds of torch: fastprof in XDG_CACHE_HOME or ~/.cache. It may not exist."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    """Return the folder for facts about builds of torch: fastprof in XDG_CACHE_HOME or ~/.cache. It may not exist.
+
+    For a user without a home folder, as in some containers, it can be neither read nor made.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):  # no HOME, and a user id without an entry
+        base = os.devnull
     return Path(base) / "fastprof"
