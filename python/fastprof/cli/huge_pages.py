@@ -11,6 +11,11 @@ from pathlib import Path
 __all__ = ["is_whole_program", "restart_with_huge_pages"]
 
 _ASKED = "FASTPROF_HUGE_PAGES"
+_SET = {
+    _ASKED,
+    "GLIBC_TUNABLES",
+    "FASTPROF_FOLLOW",
+}  # a followed process that begins again counts as two
 _FIRST_GLIBC = (2, 35)
 _SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -33,9 +38,9 @@ def restart_with_huge_pages() -> None:
     """Execute this command line again with glibc's tunable for huge pages, where that makes a difference.
 
     malloc reads the tunable at its start only. Does nothing after a restart, with FASTPROF_HUGE_PAGES=0 or tunables of
-    the user, with another C library or kernel setting than `madvise`. Call before memory is in use or threads run.
+    the user, in a followed process, with another C library or kernel setting than `madvise`. Call before memory is in use or threads run.
     """
-    if sys.platform != "linux" or _ASKED in os.environ or "GLIBC_TUNABLES" in os.environ:
+    if sys.platform != "linux" or not _SET.isdisjoint(os.environ):
         return
     # Another C library, no such kernel feature, a refused exec.
     with contextlib.suppress(OSError, ValueError):
