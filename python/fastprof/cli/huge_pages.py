@@ -38,7 +38,8 @@ def restart_with_huge_pages() -> None:
     """Execute this command line again with glibc's tunable for huge pages, where that makes a difference.
 
     malloc reads the tunable at its start only. Does nothing after a restart, with FASTPROF_HUGE_PAGES=0 or tunables of
-    the user, in a followed process, with another C library or kernel setting than `madvise`. Call before memory is in use or threads run.
+    the user, in a followed process, with another C library or kernel setting than `madvise`. Call before memory is in
+    use or threads run.
     """
     if sys.platform != "linux" or not _SET.isdisjoint(os.environ):
         return
