@@ -150,6 +150,7 @@ bool StackReader::copy_innermost(const ThreadWords& thread, uintptr_t* innermost
     } else if (!late) {
       const uintptr_t missing = first_missing(*innermost);
       if (missing == 0) return true;
+      if (size == kInnermostCopies) return false;
       frames[size++] = missing;
     }
   }
