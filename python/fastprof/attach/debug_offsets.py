@@ -39,6 +39,7 @@ _SYMBOLS = {
     "PyBytes_Type": "bytes_type",
     "_Py_NoneStruct": "none",
 }
+_ID_OF = {10: 24, 11: 48, 12: 8}  # where an interpreter has its id, before it was published
 _ABSENT = 2**64 - 1
 _MAX_INTERPRETERS = 1000
 
@@ -48,32 +49,33 @@ Read = Callable[[int, int], bytes]  # of an address and a number of bytes
 class InterpreterMap(NamedTuple):
     """What _core.StackSampler gets of another process. offsets: empty if they are those of this interpreter.
 
-    addresses: of its main interpreter. newest: address of the word with its newest interpreter. next, threads: where an
-    interpreter has the one before it, and its first thread.
+    addresses: of its main interpreter. newest: address of the word with its newest interpreter. next, id, threads:
+    where an interpreter has the one before it, its number, and its first thread.
     """
 
     addresses: dict[str, int]
     offsets: dict[str, int]
     newest: int
     next: int
+    id: int
     threads: int
 
     def subinterpreters(self, read: Read) -> dict[int, int]:
-        """Return the addresses of subinterpreters that have a thread, with their numbers: 1 for the oldest one.
+        """Return the addresses of subinterpreters that have a thread, with their ids, none of which is used again.
 
         Of a list that changes meanwhile, what could be read.
         """
         found: list[int] = []
+        numbers: dict[int, int] = {}
         with contextlib.suppress(OSError, errors.UnavailableError):
             state = _word(read, self.newest)
             while state not in (0, self.addresses["state"]) and len(found) < _MAX_INTERPRETERS:
                 found.append(state)
                 state = _word(read, state + self.next)
-        numbers = {state: number for number, state in enumerate(reversed(found), 1)}
         with contextlib.suppress(OSError, errors.UnavailableError):
             for state in found:
-                if not _word(read, state + self.threads):
-                    del numbers[state]
+                if _word(read, state + self.threads):
+                    numbers[state] = _word(read, state + self.id)
         return numbers
 
     def addresses_of(self, state: int) -> dict[str, int]:
@@ -110,7 +112,7 @@ def map_interpreter(pid: int, minor: int, free_threaded: bool, read: Read) -> In
         addresses["gil_holder"] = runtime.address + anchors["gil_holder"]
     # The main interpreter follows the newest one; each begins with the one before it.
     newest = runtime.address + anchors["interpreter"] - _WORD
-    return InterpreterMap(addresses, {}, newest, 0, anchors["threads_head"])
+    return InterpreterMap(addresses, {}, newest, 0, _ID_OF[minor], anchors["threads_head"])
 
 
 def _from_published(
@@ -153,7 +155,8 @@ def _from_published(
     addresses["state"] = state
     addresses["threads_head"] = state + of("interpreter", 3)
     newest = runtime.address + of("runtime", 2)
-    return InterpreterMap(addresses, offsets, newest, of("interpreter", 2), of("interpreter", 3))
+    where = of("interpreter", 2), of("interpreter", 1), of("interpreter", 3)
+    return InterpreterMap(addresses, offsets, newest, *where)
 
 
 def _offsets(minor: int, free_threaded: bool, of: Callable[[str, int], int]) -> dict[str, int]:

@@ -14,11 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from fastprof import _core
 from fastprof.attach.debug_offsets import map_interpreter
 from fastprof.attach.permission import refusal
 from fastprof.attach.processes import PythonProcess, is_stopped, read_process, status_of
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.decode.sample_rows import with_samples
 from fastprof.importers import load
 from fastprof.model.sampled_stacks import SampledStacks
@@ -73,10 +76,9 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
         why = refusal(pid) if os.strerror(1) in problem else problem
         raise errors.UnavailableError(f"process {pid} cannot be sampled from outside: {why}")
     begin_ns = time.time_ns()
-    own_name = status_of(pid).get("Name", "")
     with contextlib.suppress(KeyboardInterrupt):
         _wait(samplers.look, seconds)
-    found = samplers.end(own_name)
+    found = samplers.end()
     nothing: list[int] = []
     columns = dict.fromkeys(("start_ns", "end_ns", "site", "parent"), nothing)
     table = EventTable(
@@ -88,7 +90,11 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
         pid=pid,
         process_name=_name(pid),
     )
-    notes = [*_how_it_ended(pid, samplers.main.is_over), *room_problems(found)]
+    notes = [
+        *_how_it_ended(pid, samplers.main.is_over),
+        *room_problems(found),
+        *samplers.problems(),
+    ]
     return OutsideProfile(with_samples(table, found), found, notes)
 
 
@@ -98,8 +104,11 @@ class _Samplers:
     def __init__(self, process: PythonProcess, memory: int, hz: float) -> None:
         """memory: a descriptor of the process's memory, closed by end(), or if this raises."""
         self._pid, self._memory, self._hz = process.pid, memory, hz
-        self._others: list[tuple[int, _core.StackSampler]] = []  # with the interpreter's number
-        self._running: dict[int, _core.StackSampler] = {}  # by the interpreter's address
+        self._name = status_of(self._pid).get("Name", "")  # the kernel's
+        self._ended: list[tuple[int, SampledStacks]] = []  # with the interpreter's id
+        # By the interpreter's address and id, which outlives no interpreter while another one may have the address.
+        self._running: dict[tuple[int, int], _core.StackSampler] = {}
+        self._refused: dict[int, str] = {}  # interpreters that could not be sampled: why, by id
         try:
             version = process.minor, process.free_threaded
             self._where = map_interpreter(self._pid, *version, self._read)
@@ -132,24 +141,41 @@ class _Samplers:
         """Sample the subinterpreters that there are now; return whether the process is over."""
         if self.main.is_over:
             return True
-        now = self._where.subinterpreters(self._read)
-        for state in self._running.keys() - now.keys():
-            self._running.pop(state).end()
-        for state in now.keys() - self._running.keys():
-            sampler = self._sampler(self._where.addresses_of(state))
-            if not sampler.begin():  # else it has ended meanwhile
-                self._running[state] = sampler
-                self._others.append((now[state], sampler))
+        now = self._where.subinterpreters(self._read).items()
+        for gone in self._running.keys() - now:
+            self._end_other(gone)
+        for state, number in now - self._running.keys():
+            try:
+                sampler = self._sampler(self._where.addresses_of(state))
+                problem = sampler.begin()
+                if not problem:
+                    self._running[state, number] = sampler
+                elif "could not be started" in problem:  # else it has ended meanwhile
+                    self._refused[number] = problem
+            except (OSError, MemoryError) as error:
+                self._refused[number] = str(error)
         return False
 
-    def end(self, own_name: str) -> SampledStacks:
-        """End, and return the samples of all interpreters. own_name: the kernel's name of the process."""
-        for sampler in (self.main, *self._running.values()):
-            sampler.end()
+    def _end_other(self, interpreter: tuple[int, int]) -> None:
+        sampler = self._running.pop(interpreter)
+        sampler.end()
+        self._ended.append((interpreter[1], self._samples(sampler)))
+
+    def problems(self) -> list[str]:
+        """Return what could not be sampled."""
+        if not self._refused:
+            return []
+        why = next(reversed(self._refused.values()))
+        return [f"samples of {counted(len(self._refused), 'subinterpreter')} are missing: {why}"]
+
+    def end(self) -> SampledStacks:
+        """End, and return the samples of all interpreters."""
+        self.main.end()
+        for interpreter in [*self._running]:
+            self._end_other(interpreter)
         os.close(self._memory)
-        found = self._samples(self.main, own_name)
-        for number, sampler in self._others:
-            each = self._samples(sampler, own_name)
+        found = self._samples(self.main)
+        for number, each in self._ended:
             # Its thread states have no frames while their threads run other interpreters, or wait to run this one.
             framed = each.node >= 0
             columns = ("first_ns", "last_ns", "thread", "node", "count", "state")
@@ -160,13 +186,25 @@ class _Samplers:
             counts = {name: each.counts[name] for name in counted}
             each = replace(each, threads=threads, counts=counts, **kept)
             found = found.with_process(each, self._pid, self._pid)
-        return found
+        return _joined(found)
 
-    def _samples(self, sampler: _core.StackSampler, own_name: str) -> SampledStacks:
+    def _samples(self, sampler: _core.StackSampler) -> SampledStacks:
         found = of_program(samples_of(sampler, self._hz, {self._pid: "MainThread"}))
         # Before 3.14 the kernel's name of a thread is the program's.
-        unnamed = {tid: f"thread {tid}" for tid, name in found.threads if name == own_name}
+        unnamed = {tid: f"thread {tid}" for tid, name in found.threads if name == self._name}
         return found.with_names(unnamed)
+
+
+def _joined(found: SampledStacks) -> SampledStacks:
+    """Return the samples with one thread for those without an id that have the same name: states of one thread."""
+    known: dict[tuple[int, str, int], int] = {}
+    keys = [(tid, name, i if tid else -1) for i, (tid, name) in enumerate(found.threads)]
+    number = np.array([known.setdefault(key, len(known)) for key in keys], found.thread.dtype)
+    order = np.argsort(found.first_ns, kind="stable")
+    columns = ("first_ns", "last_ns", "thread", "node", "count", "state")
+    moved: dict[str, Any] = {name: getattr(found, name)[order] for name in columns}
+    moved["thread"] = number[moved["thread"]]
+    return replace(found, threads=tuple((tid, name) for tid, name, _ in known), pids=(), **moved)
 
 
 def _wait(is_over: Callable[[], bool], seconds: float) -> None:

@@ -74,9 +74,11 @@ def recover(options: argparse.Namespace) -> int:
 
 def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> int:
     processes = table.metadata["processes"]
+    sampled = {track.pid for track in table.tracks} - {each["pid"] for each in processes}
+    count = len(processes) + len(sampled)
     facts = table.metadata.get("recovered")
     kind = "folder" if facts is None else "backing file"
-    print(f"{options.file} ({kind} of {counted(len(processes), 'process', 'processes')})")
+    print(f"{options.file} ({kind} of {counted(count, 'process', 'processes')})")
     notes: list[str] = []
     if facts is not None:
         from fastprof.record.shard_folder import FOLDER_FACT
@@ -91,6 +93,7 @@ def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: Eve
             f"pid {process['pid']}, child of {process['parent_pid']}: {process['name']},"
             f" {counted(process['rows'], 'row')}, {process['open_ranges']} open{state}"
         )
+    notes += [f"pid {pid}: samples; its flight recorder has the records" for pid in sorted(sampled)]
     notes += [f"missing: {problem}" for problem in table.metadata["problems"]]
     report_table(table, options, notes)
     _write(options, kinds, table)

@@ -47,6 +47,7 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
     known = {(t.pid, t.tid): i for i, t in enumerate(tracks) if t.thread_id < 0 and t.tid}
     parts: list[_Rows] = []
     waits: dict[int, tuple[Array, Array]] = {}
+    nothing = np.zeros(0, np.int64)
     wait = np.where(samples.state & ON_CPU, 0, samples.wait)
     is_task = samples.is_task
     of_tasks: set[int] = set()
@@ -68,7 +69,11 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
             pid != table.pid or not tracks[track].name
         ):  # a followed process's: see its thread in prof.samples()
             tracks[track] = tracks[track]._replace(name=name)
-        waits[tracks[track].id] = samples.first_ns[runs], wait[runs]
+        times, known_waits = waits.get(tracks[track].id, (nothing, nothing))
+        times = np.concatenate([times, samples.first_ns[runs]])
+        order = np.argsort(times, kind="stable")  # several sampled threads may share a track
+        joined = np.concatenate([known_waits, wait[runs]])
+        waits[tracks[track].id] = times[order], joined[order]
         inside = ranges[table.column("track")[ranges] == track]
         start, node, end_ns = _pieces(samples, runs, of_node, table, inside)
         rows = _rows_of(start, node, end_ns, parent, code, depth, track)

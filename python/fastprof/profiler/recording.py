@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from fastprof.profiler.recovery import process_facts, program_name
 from fastprof.profiler.result import Result
 from fastprof.record.gpus import gpu_vendor
 from fastprof.record.shard_folder import FOLDER_FACT
+from fastprof.record.thread_names import listed_threads, name_of
 
 if TYPE_CHECKING:
     from fastprof.base.observer import Observer
@@ -282,11 +282,11 @@ class Recording:
         threads: list[Any] = self._alone(
             "names",
             "the threads could not be listed, so that some have no name",
-            threading.enumerate,
-            list[threading.Thread](),
+            listed_threads,
+            list[Any](),
         )
         why = "a thread has no name, because it cannot be read"
-        found = [self._alone("names", why, partial(_name_of, thread), None) for thread in threads]
+        found = [self._alone("names", why, partial(name_of, thread), None) for thread in threads]
         return dict(filter(None, found))
 
     def _samples(self, capture: _core.Capture) -> SampledStacks | None:
@@ -297,10 +297,15 @@ class Recording:
         samples: SampledStacks | None = next((each for each in found if each is not None), None)
         if samples is None:
             return None
-        used = Counter(
-            tid for tid, _ in samples.threads
-        )  # of an id used again, the sampler knows the names
-        return samples.with_names({tid: name for tid, name in names.items() if used[tid] == 1})
+        used, known = Counter(tid for tid, _ in samples.threads), {*samples.threads}
+
+        def named(tid: int, name: str) -> tuple[int, str]:
+            # Of an id used again, the sampler knows the names of threads that Python made. Others have one thread state
+            # after the other, and none of these has a name.
+            has_own = name != f"thread {tid}" or (tid, names.get(tid, "")) in known
+            return tid, name if used[tid] > 1 and has_own else names.get(tid) or name
+
+        return replace(samples, threads=tuple(named(*each) for each in samples.threads))
 
     def _close_children(self) -> None:
         if self._children is not None:
@@ -369,12 +374,6 @@ class Recording:
             None,
         )
         return result
-
-
-def _name_of(thread: Any) -> tuple[int, str] | None:
-    # Libraries put objects of their own in the place of threads (eventlet), which may lack a native_id.
-    number, name = getattr(thread, "native_id", None), thread.name
-    return (number, name) if isinstance(number, int) and isinstance(name, str) else None
 
 
 def _describe(result: Result) -> None:

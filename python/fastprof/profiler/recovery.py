@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
@@ -48,6 +49,7 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     from fastprof.record.shard_folder import FOLDER_FACT
 
     metadata: dict[str, Any]
+    capture: _core.Capture | None
     samples: SampledStacks | None = None
     if os.path.isdir(path):
         capture, metadata, samples = _folder(path, max_bytes)
@@ -61,7 +63,10 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         metadata["recovered"] = facts
     if samples is not None:
         metadata["sampling"] = {"hz": samples.hz, **samples.counts}
-    table = table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+    if capture is not None:
+        table = table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+    elif samples is not None:
+        table = _without_records(samples, metadata)
     if samples is None:
         return table
     from fastprof.decode.sample_rows import with_samples
@@ -89,9 +94,10 @@ def _folder(
     path: str | os.PathLike[str],
     max_bytes: int,
     own: tuple[str, _core.Capture, dict[str, Any]] | None = None,
-) -> tuple[_core.Capture, dict[str, Any], SampledStacks | None]:
+) -> tuple[_core.Capture | None, dict[str, Any], SampledStacks | None]:
     """Return the merged capture of a shard folder, its metadata, and the samples that are rows of its table.
 
+    None for the capture: its processes have left samples only, because their flight recorders have the records.
     own: path, capture and facts of the backing file of the profile's own process.
     """
     from fastprof.profiler.shard_samples import joined_samples
@@ -104,22 +110,32 @@ def _folder(
         alive = process_start(own[1].pid) == own[2]["process_start"]
         shards.insert(0, Shard(*own, alive))
         problems += incomplete(shards[0])
-    if not shards:
-        said = f" ({problems[0]})" if problems else ""
-        raise errors.FormatError(
-            f"{os.fspath(path)}: this folder contains no records of a process{said}. Use the folder"
-            " fastprof-children-... of a profile with follow_children=True, or a backing file."
-        )
-    offset = int(shards[0].facts["unix_offset_ns"])
-    processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
+    offset = int(shards[0].facts["unix_offset_ns"]) if shards else _core.unix_offset_ns()
     options = folder.options() or {}
     samples: SampledStacks | None = None
     if options.get("recording", {}).get("sample_hz") and options.get("python_calls") is None:
         samples = joined_samples(folder, shards, offset, problems)
         if own is not None:
             problems.append(f"the samples of process {own[1].pid} were in its memory")
+    if not shards and samples is None:
+        said = f" ({problems[0]})" if problems else ""
+        raise errors.FormatError(
+            f"{os.fspath(path)}: this folder contains no records of a process{said}. Use the folder"
+            " fastprof-children-... of a profile with follow_children=True, or a backing file."
+        )
+    processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
     metadata = {"format": "backing files", "processes": processes, "problems": problems}
-    return merge_processes(shards, unix_offset_ns=offset), metadata, samples
+    capture = merge_processes(shards, unix_offset_ns=offset) if shards else None
+    return capture, metadata, samples
+
+
+def _without_records(samples: SampledStacks, metadata: Mapping[str, Any]) -> EventTable:
+    from fastprof.model.table import EventTable
+
+    columns = {name: list[int]() for name in ("start_ns", "end_ns", "site", "parent")}
+    t0_ns = int(samples.first_ns.min()) if len(samples.first_ns) else 0
+    pid = samples.pids[0] if samples.pids else 0
+    return EventTable(columns, sites=(), metadata=metadata, t0_ns=t0_ns, pid=pid)
 
 
 def program_name() -> str:

@@ -117,10 +117,11 @@ class ShardFolder:
         """Return (pid, name, path) of the samples without a shard, sorted by path."""
         found = []
         for file in sorted(os.listdir(self.path)):
-            if file.endswith(samples_beside(".shard") + ".name"):
+            pid = file.partition("-")[0]
+            if file.endswith(samples_beside(".shard") + ".name") and pid.isdecimal():
                 with open(self._in(file), encoding="utf-8", errors="replace") as text:
                     path = self._in(file.removesuffix(".name"))
-                    found.append((int(file.partition("-")[0]), text.read(4096), path))
+                    found.append((int(pid), text.read(4096), path))
         return found
 
     def unfinished(self) -> list[str]:

@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from fastprof import _core
 
-__all__ = ["after_fork_in_child", "follow_names", "living_threads", "stop_following_names"]
+__all__ = [
+    "after_fork_in_child",
+    "follow_names",
+    "listed_threads",
+    "name_of",
+    "stop_following_names",
+]
 
 _lock = threading.RLock()
 _samplers: list[_core.StackSampler] = []
@@ -52,18 +59,30 @@ def after_fork_in_child() -> None:
     _restore()
 
 
-def living_threads() -> dict[int, str]:
-    """Return the names of threads by the kernel's id."""
-    names = {}
-    for thread in threading.enumerate():
-        number = getattr(thread, "native_id", None)
-        if isinstance(number, int):
-            names[number] = str(thread.name)
-    return names
+def listed_threads() -> list[Any]:
+    """Return the threads of `threading`. Of several with one id of the kernel, the last one is the kernel's thread.
+
+    Greenlets that stand for threads have the id of the thread that runs them (gevent, eventlet).
+    """
+    running = sys._current_frames()
+    found: list[Any] = [*threading.enumerate()]
+    found.sort(key=lambda thread: getattr(thread, "ident", None) in running)
+    return [*found, threading.main_thread()]
+
+
+def name_of(thread: Any) -> tuple[int, str] | None:
+    """Return a thread's id of the kernel, and its name; None if it has none. Raises what its class raises."""
+    # Libraries put objects of their own in the place of threads (eventlet), which may lack a native_id.
+    number, name = getattr(thread, "native_id", None), thread.name
+    return (number, name) if isinstance(number, int) and isinstance(name, str) else None
 
 
 def _report_living(sampler: _core.StackSampler) -> None:
-    for tid, name in living_threads().items():
+    names: dict[int, str] = {}
+    for thread in listed_threads():
+        with contextlib.suppress(Exception):  # of a class of the program's own
+            names.update(filter(None, [name_of(thread)]))
+    for tid, name in names.items():
         sampler.name_thread(tid, _encodable(name))
 
 

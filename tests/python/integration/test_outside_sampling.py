@@ -185,6 +185,7 @@ def in_main():
         time.sleep(0.01)
 def runs(number):
     run_in(created[number], f"import time\\ndef in_sub_{number}():\\n while True: time.sleep(0.01)\\nin_sub_{number}()")
+interpreters.destroy(interpreters.create())
 created = [interpreters.create() for _ in range(3)]
 for number in (1, 2):
     threading.Thread(target=runs, args=(number,), daemon=True).start()
@@ -194,7 +195,7 @@ in_main()
 
 
 def test_subinterpreters(interpreter: str) -> None:
-    """Two interpreters run, beside the main one and one that has run nothing."""
+    """Two interpreters run, beside the main one and one that has run nothing; an earlier one had the id 1."""
     with running(SUBINTERPRETERS, interpreter) as program:
         for _ in range(20):  # until each has had the CPU, however busy the machine is
             found = sample_from_outside(program.pid, 1000, 1)
@@ -205,8 +206,36 @@ def test_subinterpreters(interpreter: str) -> None:
         assert {"in_main", "in_sub_1", "in_sub_2"} <= functions.keys(), functions
     threads = [share.name for share in Samples(found.stacks).shares("thread")]
     assert {name[-15:] for name in threads if "interpreter" in name} == {
-        "(interpreter 2)",
         "(interpreter 3)",
+        "(interpreter 4)",
     }
     tracks = {track.name for track in found.table.tracks}
     assert {*threads} <= tracks | {"MainThread"}
+
+
+@pytest.mark.parametrize(("at_once", "missing"), [(12, True), (3, False)])
+def test_more_subinterpreters_than_descriptors(tmp_path: Path, at_once: int, missing: bool) -> None:
+    """What is sampled is kept and what is not is named; those that have ended hold no descriptor."""
+    code = (
+        SUBINTERPRETERS.partition("created =")[0]
+        + f"""
+def one():
+    while True:
+        made = interpreters.create()
+        run_in(made, "import time\\ntime.sleep({600 if missing else 0.05})")
+        interpreters.destroy(made)
+        time.sleep(0.05)
+for _ in range({at_once}):
+    threading.Thread(target=one, daemon=True).start()
+while len(interpreters.list_all()) <= {at_once if missing else 0}:
+    time.sleep(0.01)
+print(os.getpid(), flush=True)
+in_main()
+"""
+    )
+    with running(code) as program:
+        words = f"-m fastprof attach {program.pid} --outside --seconds 2 -o {tmp_path}/a.json"
+        limited = f"ulimit -n 12; exec {sys.executable} {words}"
+        done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "in_main" in done.stdout, done.stderr
+    assert ("subinterpreters are missing" in done.stderr + done.stdout) == missing, done.stderr

@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from processes import python
@@ -114,6 +115,12 @@ if __name__ == "__main__":
         for words in (["recover", tmp_path / "records"], ["report", folder]):
             printed = python("-m", "fastprof", *words).stdout
             assert "spin (program.py" in printed, printed
+        for shard in Path(folder).glob("*.shard"):  # as if its flight recorder had the records
+            shard.rename(f"{shard}.samples.name").write_text("killed")
+        Path(folder, "foreign.shard.samples.name").touch()
+        alone = fastprof.recover(folder)
+        assert pid in {track.pid for track in alone.tracks} and "in_child" in str(alone.names)
+        assert "(folder of 1 process)" in python("-m", "fastprof", "recover", folder).stdout
     finally:
         shutil.rmtree(folder)
     rows = [row for row in range(len(table)) if table.name(row).startswith("in_child (")]

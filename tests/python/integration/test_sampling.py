@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,6 +91,41 @@ def test_samples_lie_below_the_open_range_and_in_exports(tmp_path):
     for name in ("trace.json", "trace.pftrace", "trace.fastprof"):
         prof.export(tmp_path / name)
         assert any("spin" in n for n in fastprof.load(tmp_path / name).names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's names of threads")
+def test_a_thread_of_c_that_calls_python_twice():
+    """Each call has a thread state of its own, and the name is the kernel's."""
+    libc, called = ctypes.CDLL(None), []
+    libc.pthread_self.restype = ctypes.c_void_p
+
+    def call(_):
+        libc.pthread_setname_np(ctypes.c_void_p(libc.pthread_self()), b"of C")
+        with fastprof.record_function("call"):
+            time.sleep(0.3)
+        called or libc.pthread_setspecific(
+            key, ctypes.c_void_p(1)
+        )  # whose destructor is the second call
+        called.append(threading.get_native_id())
+
+    c_call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call)
+    key, thread = ctypes.c_uint(), ctypes.c_void_p()
+    libc.pthread_key_create(ctypes.byref(key), c_call)
+
+    def run():
+        libc.pthread_create(ctypes.byref(thread), None, c_call, None)
+        libc.pthread_join(thread, None)
+
+    names = [share.name for share in _sampled(run).samples().shares("thread")]
+    assert len(called) == 2 and "of C" in names and f"thread {called[0]}" not in names
+
+
+def test_the_main_thread_beside_greenlets_that_stand_for_threads(monkeypatch):
+    own, threads = threading.get_native_id(), threading.enumerate
+    greenlet = SimpleNamespace(native_id=own, ident=1, name="greenlet")
+    monkeypatch.setattr(threading, "enumerate", lambda: [*threads(), greenlet])
+    samples = _sampled(lambda: time.sleep(0.3)).samples()
+    assert "MainThread" in {share.name for share in samples.shares("thread")}
 
 
 def test_threads_that_are_born_and_die_deep_recursion_and_freed_code():

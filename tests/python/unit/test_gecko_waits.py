@@ -18,13 +18,14 @@ EXPECTED = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def table():
+@pytest.fixture(params=["00000", "00111"], ids=["one thread", "a thread state after another"])
+def table(request):
+    thread = np.array([*map(int, request.param)], np.uint32)
     first, node, state = (np.array(column) for column in zip(*RUNS, strict=True))
     found = SampledStacks(
-        hz=1000, first_ns=first * 1_000_000, last_ns=(first + 9) * 1_000_000, thread=np.zeros(5, np.uint32), node=node,
+        hz=1000, first_ns=first * 1_000_000, last_ns=(first + 9) * 1_000_000, thread=thread, node=node,
         count=np.full(5, 10), state=state, parent=np.array([-1, 0]), code=np.array([0, 1]), line=np.array([1, 2]),
-        codes=(("f", "a.py", 1), ("g", "a.py", 9)), threads=((7, "worker"),), counts={},
+        codes=(("f", "a.py", 1), ("g", "a.py", 9)), threads=((7, "worker"),) * 2, counts={},
     )  # fmt: skip
     nothing = fastprof.EventTable(
         {"start_ns": [], "end_ns": [], "site": [], "parent": []}, sites=(), pid=7
