@@ -32,6 +32,7 @@ from fastprof.profiler.stack_sampling import MAX_RUNS, of_program, room_problems
 __all__ = ["OutsideProfile", "sample_from_outside"]
 
 _POLL_S = 0.02
+_LARGEST_TID = 1 << 22
 _PY_SPY_S = 60.0  # that py-spy may take to begin and to write
 
 
@@ -196,7 +197,10 @@ class _Samplers:
 
 
 def _joined(found: SampledStacks) -> SampledStacks:
-    """Return the samples with one thread for those without an id that have the same name: states of one thread."""
+    """Return the samples with one thread for those without an id that have the same name: states of one thread.
+
+    They get ids that no thread of the kernel has.
+    """
     known: dict[tuple[int, str, int], int] = {}
     keys = [(tid, name, i if tid else -1) for i, (tid, name) in enumerate(found.threads)]
     number = np.array([known.setdefault(key, len(known)) for key in keys], found.thread.dtype)
@@ -204,7 +208,8 @@ def _joined(found: SampledStacks) -> SampledStacks:
     columns = ("first_ns", "last_ns", "thread", "node", "count", "state")
     moved: dict[str, Any] = {name: getattr(found, name)[order] for name in columns}
     moved["thread"] = number[moved["thread"]]
-    return replace(found, threads=tuple((tid, name) for tid, name, _ in known), pids=(), **moved)
+    threads = tuple((tid or _LARGEST_TID + i, name) for i, (tid, name, _) in enumerate(known, 1))
+    return replace(found, threads=threads, pids=(), **moved)
 
 
 def _wait(is_over: Callable[[], bool], seconds: float) -> None:
