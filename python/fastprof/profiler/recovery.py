@@ -119,9 +119,11 @@ def _folder(
             problems.append(f"the samples of process {own[1].pid} were in its memory")
     if not shards and samples is None:
         said = f" ({problems[0]})" if problems else ""
+        remedy = "Use the folder fastprof-children-... of a profile with follow_children=True, or a backing file."
+        if any(name.startswith(("rank-", "records-")) for name in os.listdir(path)):
+            remedy = f"It has ranks of a job: use `fastprof ranks {os.fspath(path)}`."
         raise errors.FormatError(
-            f"{os.fspath(path)}: this folder contains no records of a process{said}. Use the folder"
-            " fastprof-children-... of a profile with follow_children=True, or a backing file."
+            f"{os.fspath(path)}: this folder contains no records of a process{said}. {remedy}"
         )
     processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
     metadata = {"format": "backing files", "processes": processes, "problems": problems}

@@ -89,14 +89,14 @@ def collective_calls(
     groups: Sequence[dict[str, Any]] = (),
     *,
     rank: int = 0,
-    killed: bool = False,
+    lost: str = "",
     recorded: Sequence[RecordedCall] | None = None,
     recorded_until_ns: int | None = None,
 ) -> CollectiveCalls:
     """Return the collectives of a table: kernels of devices, or, without any, gloo's work on the host.
 
-    groups: process groups of the rank, {"name", "ranks"}. rank: its number. killed: the process was killed, so
-    that torch's flight recorder is gone. recorded: recorded_calls() of the process,
+    groups: process groups of the rank, {"name", "ranks"}. rank: its number. lost: of a process that was
+    killed, why torch's flight recorder does not say all groups. recorded: recorded_calls() of the process,
     recorded_until_ns: when they were read, default: after the recording. Any thread.
     """
     names, categories = table.sites.names, table.sites.field("category")
@@ -117,7 +117,7 @@ def collective_calls(
         groups,
         recorded,
         table.t1_ns if recorded_until_ns is None else recorded_until_ns,
-        killed,
+        lost,
         rank,
     )
 
@@ -128,7 +128,7 @@ def _of_host(
     groups: Sequence[dict[str, Any]],
     recorded: Sequence[RecordedCall] | None,
     until_ns: int,
-    killed: bool,
+    lost: str,
     rank: int,
 ) -> CollectiveCalls:
     matches = [HOST_COLLECTIVE.match(table.name(row)) for row in rows.tolist()]
@@ -146,18 +146,18 @@ def _of_host(
         names[whole], sequence[whole] = found, numbers
         if unknown := int((numbers < 0).sum()):
             missing["collective_groups"] = (
-                f"{unknown} of {counted(len(chosen), 'collective')} of the host are not in torch's flight recorder, "
-                "which says their group. Record fewer steps, or set TORCH_FR_BUFFER_SIZE to more than 2000."
+                f"{unknown} of {counted(len(chosen), 'collective')} of the host ran on threads of unknown groups. "
+                + (
+                    lost
+                    or "torch's flight recorder, which says it, has too few calls of them. Record fewer steps, or set "
+                    "TORCH_FR_BUFFER_SIZE to more than 2000."
+                )
             )
     elif len(groups) > 1:
         missing["collective_groups"] = (
             f"{counted(len(chosen), 'collective')} of the host do not say to which of {len(groups)} process groups "
             "they belong, so they are not matched over ranks. "
-            + (
-                "torch's flight recorder, which says it, ended with the process that was killed, before it was copied."
-                if killed
-                else "Record devices with NCCL, use one group, or PyTorch 2.8."
-            )
+            + (lost or "Record devices with NCCL, use one group, or PyTorch 2.8.")
         )
     else:
         steps, _ = step_rows(table)

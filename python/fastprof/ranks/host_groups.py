@@ -2,7 +2,8 @@
 """host_groups: the process group and sequence number of gloo's collectives, which their ranges do not have.
 
 torch's flight recorder keeps both for the last collectives (2,000 by default) of each process. gloo runs the work of a
-group on threads of that group, so that a range's thread says its group, and within a group, work begins in order.
+group on threads of that group, so that a range's thread says its group, and within a group, work begins in order. A
+group has no numbers while a thread that may be its own is unknown.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ __all__ = ["RecordedCall", "host_groups", "recorded_calls"]
 
 Array: TypeAlias = NDArray[Any]
 _LATE = 16  # calls at the end of a recording that may have been issued, but not begun
+_GROUP_THREADS = 2  # of gloo, for each of its network interfaces
 
 
 class RecordedCall(NamedTuple):
-    """A collective in torch's flight recorder. created_ns: Unix time of its issue. name: of its range."""
+    """A collective in torch's flight recorder. created_ns: Unix time of its issue. name: of its range.
+
+    later: how many of that name were issued later, where some of them are left out; -1: none is.
+    """
 
     created_ns: int
     name: str
     group: str
     sequence: int
+    later: int = -1
 
 
 def recorded_calls() -> list[RecordedCall] | None:
@@ -67,15 +73,21 @@ def host_groups(
     """
     groups, sequence = [""] * len(names), np.full(len(names), -1, np.int64)
     known = [each for each in calls if each.created_ns <= end_ns]
+    known.sort(key=lambda each: each.sequence)
     before = int(np.searchsorted(start, end_ns, side="right"))
     votes: dict[int, Counter[str]] = {}
     for name in set(names):  # paired by order, which is right unless two groups' threads raced
         rows = [at for at in range(before) if names[at] == name]
-        issued = sorted(each for each in known if each.name == name)
+        issued = _in_line([each for each in known if each.name == name], len(rows) + _LATE)
         for at, each in _paired(names, start, rows, issued) or _by_place(rows, issued):
             votes.setdefault(int(thread[at]), Counter())[each.group] += 1
     of_thread = {number: found.most_common(1)[0][0] for number, found in votes.items()}
-    for group in set(of_thread.values()):
+    threads_of = Counter(of_thread.values())
+    whole = max([_GROUP_THREADS, *threads_of.values()])
+    strangers = not of_thread.keys() >= set(thread.tolist())
+    for group, known_threads in threads_of.items():
+        if strangers and known_threads < whole:
+            continue
         rows = [at for at, number in enumerate(thread.tolist()) if of_thread.get(number) == group]
         issued = [each for each in known if each.group == group]
         if pairs := _paired(names, start, [at for at in rows if at < before], issued):
@@ -87,7 +99,7 @@ def host_groups(
 
 
 def _paired(
-    names: Sequence[str], start: Array, rows: list[int], calls: list[RecordedCall]
+    names: Sequence[str], start: Array, rows: list[int], calls: Sequence[RecordedCall | None]
 ) -> list[tuple[int, RecordedCall]]:
     """Return ranges with their calls, the last first: the latest calls that none precedes; [] if there are none."""
     for late in range(_LATE + 1):
@@ -97,5 +109,18 @@ def _paired(
     return []
 
 
-def _by_place(rows: list[int], calls: list[RecordedCall]) -> list[tuple[int, RecordedCall]]:
-    return list(zip(reversed(rows), reversed(calls), strict=False))
+def _by_place(
+    rows: list[int], calls: Sequence[RecordedCall | None]
+) -> list[tuple[int, RecordedCall]]:
+    pairs = zip(reversed(rows), reversed(calls), strict=False)
+    return [(at, each) for at, each in pairs if each is not None]
+
+
+def _in_line(calls: list[RecordedCall], most: int) -> list[RecordedCall | None]:
+    """Return the calls of a name by issue, None for each that is left out; about the last `most`."""
+    line: list[RecordedCall | None] = []
+    for each in sorted(calls, reverse=True):
+        if each.later < most:
+            line += [None] * (each.later - len(line))
+            line.append(each)
+    return line[::-1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import fastprof.ranks as lazy  # types that are imported when they are asked for
 from fastprof.analysis.intervals import union_of
 from fastprof.base import errors
 from fastprof.base.cached_property import cached_property
@@ -20,6 +21,7 @@ from fastprof.base.optional_package import optional_package
 from fastprof.ranks.clocks import RankClock, align_clocks, backward_pairs, violations
 from fastprof.ranks.engines import check_engine
 from fastprof.ranks.event_names import UNMATCHED
+from fastprof.ranks.exposed_stages import ExposedStages
 from fastprof.ranks.manifest import Shard
 from fastprof.ranks.matching import Matched, match_collectives
 from fastprof.ranks.places import file_system, is_url
@@ -28,11 +30,7 @@ from fastprof.ranks.rank_reader import RankReader
 from fastprof.ranks.rank_summary import PARTS, STAGES, RankSummary, summarise
 
 if TYPE_CHECKING:
-    from fastprof.ranks.critical_path import PathPiece
-    from fastprof.ranks.exposed_stages import ExposedStages
     from fastprof.ranks.shard_rows import ShardRows
-    from fastprof.ranks.step_graph import StepGraph
-    from fastprof.ranks.stragglers import Straggler
 
 __all__ = ["Job", "open_job"]
 
@@ -225,7 +223,7 @@ class Job:
         return np.where(duration < 0, -1, np.maximum(duration - self.waiting_ns, 0))
 
     @cached_property
-    def stragglers(self) -> list[Straggler]:
+    def stragglers(self) -> list[lazy.Straggler]:
         """The slow ranks, the most costly first."""
         from fastprof.ranks.replay import own_segments
         from fastprof.ranks.stragglers import find_stragglers
@@ -314,7 +312,7 @@ class Job:
         """Number of collectives that a rank, on corrected time, enters after another has left; 0 is to be expected."""
         return violations(self.collectives, self.clocks)
 
-    def critical_path(self, step: int) -> list[PathPiece]:
+    def critical_path(self, step: int) -> list[lazy.PathPiece]:
         """Return the critical path of a step over ranks and collectives, in order of time; [] if no rank has the step.
 
         Its pieces add up to the time from the begin of the first to the end of the last one, on the first rank's clock.
@@ -324,7 +322,7 @@ class Job:
         summaries = [(shard.rank, each) for shard, each in self._summaries]
         return critical_path(self.collectives, self._rows_of, self.clocks, summaries, step)
 
-    def step_graph(self, step: int) -> StepGraph:
+    def step_graph(self, step: int) -> lazy.StepGraph:
         """Return what a step waited for, as a graph of the hosts' ops, launches, devices' work and collectives.
 
         Its path() is the critical path by op and rank, and length_if_ns() is how long the step would be if events were

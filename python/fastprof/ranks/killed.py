@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.profiler.recovery import is_running, recover
-from fastprof.ranks.call_snapshots import read_snapshot
+from fastprof.ranks.call_snapshots import KEPT_CALLS, Snapshot, read_snapshot
 from fastprof.ranks.collective_calls import CollectiveCalls, collective_calls
 from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.manifest import RECORDS, check_members
@@ -117,7 +118,7 @@ def _write(
 ) -> str:
     """Write the shard of a backing file, whose path is `records`; return the path of its manifest."""
     name = os.path.basename(records)
-    snapshot = read_snapshot(records)
+    snapshot, lost = _snapshot(records, table.t1_ns)
     groups = (snapshot.groups if snapshot else []) or facts["groups"]
     groups = groups or _groups_of(facts["rank"], others)
     rank_facts = RankFacts(
@@ -129,7 +130,7 @@ def _write(
         "width_ns": table.clock_error_ns,
     }
     calls = collective_calls(
-        table, groups, rank=facts["rank"], killed=True,
+        table, groups, rank=facts["rank"], lost=lost,
         recorded=None if snapshot is None else snapshot.calls,
         recorded_until_ns=None if snapshot is None else snapshot.taken_ns,
     )  # fmt: skip
@@ -145,6 +146,24 @@ def _write(
         details={**details, "killed": killed, "records": name},
         calls=calls.ended(table),
     )  # fmt: skip
+
+
+def _snapshot(records: str, end_ns: int) -> tuple[Snapshot | None, str]:
+    """Return the copy of torch's flight recorder, and why it does not say the group of all collectives."""
+    try:
+        snapshot = read_snapshot(records)
+    except errors.FormatError as error:
+        return None, f"The copy of torch's flight recorder, which says it, is damaged: {error}."
+    if snapshot is None:
+        return None, (
+            "torch's flight recorder, which says it, ended with the process that was killed, before it was copied."
+        )
+    before_s = max(end_ns - snapshot.taken_ns, 0) / 1e9
+    return snapshot, (
+        f"torch's flight recorder, which says it, was last copied {before_s:.1f} s before the last record, with "
+        f"{counted(len(snapshot.calls), 'call')} (at most {KEPT_CALLS}): too few to know all threads of each group. "
+        "Begin to record some seconds earlier, so that each group has several calls by then."
+    )
 
 
 def _groups_of(rank: int, others: Sequence[_Manifest]) -> list[dict[str, Any]]:

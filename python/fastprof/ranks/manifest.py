@@ -76,9 +76,9 @@ def read_manifest(path: str) -> dict[str, Any] | None:
 
 
 def check_members(manifest: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise errors.FormatError for a member of a manifest that is of a wrong type. names: those to check."""
+    """Raise errors.FormatError for a member of a manifest or snapshot that is of a wrong type. names: to check."""
     for name in names:
-        if not _MEMBERS[name](manifest.get(name)):
+        if not (_MEMBERS.get(name) or _OF_SNAPSHOT[name])(manifest.get(name)):
             raise errors.FormatError(f"{name} is {str(manifest.get(name))[:60]!r}")
 
 
@@ -162,6 +162,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "crc32": _optional(_count),
     "killed": _optional(_killed),
 }
+_OF_SNAPSHOT = {"taken_ns": _count, "calls": _list(_row(_count, _text, _text, _count, _count))}
 _DEFAULTS: dict[str, Any] = {
     "groups": [],
     "missing": {},

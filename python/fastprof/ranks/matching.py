@@ -31,7 +31,8 @@ class Matched:
     duration minus the least over the ranks of the call: the time for which a rank waited for the last to come,
     without any clock in common; 0 for calls with one row. step: index of the step that it began in, -1: none.
     unmatched: number of collectives without group or sequence. unpaired: number of sends and receives that without()
-    has taken out. peerless: rank and kind of the sends and receives whose pair is unknown.
+    has taken out. peerless: rank and kind of the sends and receives whose pair is unknown. groupless: ranks with other
+    collectives whose group is unknown.
     """
 
     call: Array
@@ -48,6 +49,7 @@ class Matched:
     unmatched: int
     unpaired: int = 0
     peerless: set[tuple[int, str]] = field(default_factory=set)
+    groupless: set[int] = field(default_factory=set)
 
     @property
     def paired(self) -> Array:
@@ -89,7 +91,8 @@ class Matched:
             present = distinct(self.rank[rows])
             pair = pair_of(name)
             if pair is None:
-                group = members.get(name.split(" ")[0], present.tolist())
+                group = members.get(name.split(" ")[0], [])
+                group = [rank for rank in group if rank not in self.groupless]
             else:  # what a rank left out may be the other half
                 both = zip(pair[1:], PAIRED, strict=True)
                 group = [rank for rank, kind in both if (rank, kind) not in self.peerless]
@@ -153,10 +156,13 @@ def match_collectives(of_rank: list[tuple[int, Collectives]]) -> Matched:
     parts: list[list[Array]] = []
     unmatched = 0
     peerless: set[tuple[int, str]] = set()
+    groupless: set[int] = set()
     for rank, calls in of_rank:
         chosen = calls.sequence != UNMATCHED
         paired = np.array([*(kind in PAIRED for kind in calls.kinds), False], np.bool_)
-        unmatched += int((~chosen & ~paired[calls.kind]).sum())
+        if count := int((~chosen & ~paired[calls.kind]).sum()):
+            unmatched += count
+            groupless.add(rank)
         left = distinct(calls.kind[~chosen & paired[calls.kind]])
         peerless |= {(rank, calls.kinds[code]) for code in left.tolist()}
         kind = np.array([kinds.setdefault(k, len(kinds)) for k in calls.kinds], np.int64)
@@ -186,4 +192,5 @@ def match_collectives(of_rank: list[tuple[int, Collectives]]) -> Matched:
     return Matched(
         call, rank_, start, end, kind_, group_, sequence, size, duration - least[call],
         list(kinds), list(groups), unmatched, peerless=peerless,
+        groupless=groupless,
     )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from processes import python
 from rank_tables import OP, Row, job_of, profiler_step, table_of
 from recorder_programs import command
 
 import fastprof
+from fastprof.ranks.call_snapshots import last_calls
+from fastprof.ranks.host_groups import RecordedCall, host_groups
 
 pytestmark = pytest.mark.integrations
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -126,10 +131,36 @@ def test_collectives_of_a_killed_rank_in_a_job_of_several_groups(tmp_path: Path)
         (group, sum(len(ranks) > 1 for (g, _), ranks in found.items() if g == group and 2 in ranks))
         for group in {group for group, _ in found}
     )
+    (copy,) = tmp_path.glob("ranks/calls-*")
+    damaged = json.loads(copy.read_text())
+    damaged["calls"][-1][3] = 2**70
+    copy.write_text(json.dumps(damaged))
+    shutil.rmtree(tmp_path / "ranks" / ".fastprof-records", ignore_errors=True)
+    problems = " ".join(fastprof.ranks.open(tmp_path / "ranks").problems)
+    assert f"damaged: {copy.name}: calls is" in problems and "has no collective" not in problems
     # Of steps 2 to 7: rank 2's own pair has two each, all ranks one, and the other pair is without rank 2.
     assert sorted(count for _, count in counts) == [0, 6, 12]
     killed = next(each for each in job.manifests if each["rank"] == 2)
     assert [sorted(each["ranks"]) for each in killed["groups"]] == [[0, 1, 2, 3], [2, 3]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_of_calls_are_right_or_unknown(seed: int) -> None:
+    """Two threads run the work of each group; the last group is called seldom."""
+    draw, name = random.Random(seed), "gloo:all_reduce"
+    groups = draw.choices("012", (90, 90, 2), k=2000)
+    numbers = [groups[: at + 1].count(group) for at, group in enumerate(groups)]
+    threads = np.array([2 * int(group) + draw.randrange(2) for group in groups])
+    start = np.arange(2000) * 100
+    calls = [RecordedCall(100 * at - 10, name, groups[at], numbers[at]) for at in range(2000)]
+    most, end = draw.choice(((1, 500), (3, 1500), (8, 1500), (64, 1500), (64, 1900)))
+    kept = last_calls(calls[:end], most)
+    found, sequence = host_groups([name] * 2000, start, threads, kept, 100 * end - 50)
+    right = list(zip(groups, numbers, strict=True))
+    pairs = zip(found, sequence.tolist(), right, strict=True)
+    assert all((group, number) in (expected, ("", -1)) for group, number, expected in pairs)
+    if most == 64:  # of the last group 10 or more: both threads
+        assert "" not in found
 
 
 DDP_JOB = """

@@ -101,6 +101,20 @@ print([m for m in {slow} if m in sys.modules and m not in before])
     assert run("-c", code).strip() == "[]"
 
 
+def test_names_and_types_of_ranks_are_found_without_importing_them_at_first() -> None:
+    code = """
+import sys, typing
+from fastprof import ranks
+assert "fastprof.ranks.step_graph" not in sys.modules
+assert set(ranks.__all__) <= set(dir(ranks))
+for each in vars(ranks.Job).values():
+    function = getattr(each, "fget", None) or getattr(each, "func", None) or each
+    if callable(function) and not function.__name__.startswith("_"):
+        typing.get_type_hints(function)
+"""
+    assert run("-c", code) == ""
+
+
 def test_one_version_in_header_package_and_native_part() -> None:
     from fastprof import _core
 

@@ -59,3 +59,6 @@ def test_a_folder_of_processes(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(fastprof.errors.FormatError, match=r"process\. Use the folder"):
         fastprof.recover(tmp_path / "empty")
+    (tmp_path / "empty" / "records-1").touch()
+    with pytest.raises(fastprof.errors.FormatError, match=r"use `fastprof ranks .*empty`"):
+        fastprof.recover(tmp_path / "empty")
