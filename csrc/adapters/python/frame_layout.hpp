@@ -85,7 +85,8 @@ inline bool is_side_by_side(const Layout& layout) noexcept {
 // Whether a frame of a function is the outermost one of its evaluation loop, as far as the frame
 // itself has it. Since 3.12 a frame of the interpreter follows the outermost one.
 inline bool is_entry(const Layout& layout, const void* frame) noexcept {
-  return layout.frame_entry != kAbsent ? load_at<bool>(frame, layout.frame_entry)
+  // Not a bool: what was copied while it changed may have another value.
+  return layout.frame_entry != kAbsent ? load_at<uint8_t>(frame, layout.frame_entry) != 0
                                        : layout.minor < 11;
 }
 

@@ -125,6 +125,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 for each in threads: each.join()
 print(json.dumps(turns))
 """
+ASAN_FORKS = "AddressSanitizer's allocator may be locked in a child of a process with threads"
 # A child that is forked beside a subinterpreter may hang in CPython 3.11, without a sampler, too.
 ACTIVITIES = {
     "subinterpreters": ("births", "codes", "recursion", "consume", "hooks", "subinterpreters"),
@@ -180,6 +181,8 @@ def in_process(*activities: str) -> None:
 
 @pytest.mark.parametrize("name", ACTIVITIES)
 def test_in_the_process(name: str) -> None:
+    if name == "forks" and "asan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip(ASAN_FORKS)
     in_process(*ACTIVITIES[name])
 
 
@@ -192,6 +195,8 @@ def test_greenlets() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @pytest.mark.parametrize("name", ACTIVITIES)
 def test_from_outside(name: str) -> None:
+    if name == "forks" and "asan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip(ASAN_FORKS)
     words = [sys.executable, "-c", PROGRAM, "outside", "0", *ACTIVITIES[name]]
     counts: Counter[str] = Counter()
     with subprocess.Popen(
