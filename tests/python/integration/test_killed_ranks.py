@@ -95,9 +95,12 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
 
 
 SEVERAL_GROUPS = """            if step == 4:
-                begin, mine = time.time(), f"ranks/calls-*-{os.getpid()}.*"
-                while not any(os.stat(each).st_mtime > begin for each in glob.glob(mine)):
+                begin, mine = time.time_ns(), f"ranks/calls-*-{os.getpid()}.[0-9]"
+                while not any(json.load(open(each))["taken_ns"] > begin for each in glob.glob(mine)):
                     time.sleep(0.01)
+            for _ in range(20 if step == 3 else 0):  # so that both threads of each group have calls
+                dist.all_reduce(torch.ones(4))
+                dist.all_reduce(torch.ones(4), group=pair)
             dist.all_reduce(torch.ones(4), group=pair)
             dist.broadcast(torch.ones(4), rank // 2 * 2, group=pair)
             with fastprof.record_function("forward"):
@@ -115,7 +118,7 @@ def test_collectives_of_a_killed_rank_in_a_job_of_several_groups(tmp_path: Path)
         "    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]; pair = pairs[rank // 2]\n"
     )
     forward = '            with fastprof.record_function("forward"):\n'
-    program = JOB.replace(forward, SEVERAL_GROUPS).replace("import os,", "import glob, os,")
+    program = JOB.replace(forward, SEVERAL_GROUPS).replace("import os,", "import glob, json, os,")
     program = program.replace("    chosen =", f"{groups}    chosen =")
     (tmp_path / "job.py").write_text(program)
     done = python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
@@ -138,8 +141,8 @@ def test_collectives_of_a_killed_rank_in_a_job_of_several_groups(tmp_path: Path)
     shutil.rmtree(tmp_path / "ranks" / ".fastprof-records", ignore_errors=True)
     problems = " ".join(fastprof.ranks.open(tmp_path / "ranks").problems)
     assert f"damaged: {copy.name}: calls is" in problems and "has no collective" not in problems
-    # Of steps 2 to 7: rank 2's own pair has two each, all ranks one, and the other pair is without rank 2.
-    assert sorted(count for _, count in counts) == [0, 6, 12]
+    # Of steps 2 to 7: rank 2's own pair has two each, all ranks one, and 20 more in step 3; the other pair lacks it.
+    assert sorted(count for _, count in counts) == [0, 26, 32]
     killed = next(each for each in job.manifests if each["rank"] == 2)
     assert [sorted(each["ranks"]) for each in killed["groups"]] == [[0, 1, 2, 3], [2, 3]]
 
