@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -60,14 +59,12 @@ def after_fork_in_child() -> None:
 
 
 def listed_threads() -> list[Any]:
-    """Return the threads of `threading`. Of several with one id of the kernel, the last one is the kernel's thread.
+    """Return the threads of `threading`. The main thread is the last one, too, so that its name counts for its id.
 
-    Greenlets that stand for threads have the id of the thread that runs them (gevent, eventlet).
+    Greenlets that stand for threads have the id of the thread that runs them (gevent, eventlet), mostly the main one.
+    Not sys._current_frames(): it crashes CPython 3.11 beside threads that end with the interpreter.
     """
-    running = sys._current_frames()
-    found: list[Any] = [*threading.enumerate()]
-    found.sort(key=lambda thread: getattr(thread, "ident", None) in running)
-    return [*found, threading.main_thread()]
+    return [*threading.enumerate(), threading.main_thread()]
 
 
 def name_of(thread: Any) -> tuple[int, str] | None:

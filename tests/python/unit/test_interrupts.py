@@ -303,7 +303,7 @@ def test_a_step_of_stop_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         def fail() -> None:
             raise MemoryError
 
-        patch.setattr(recording.threading, "enumerate", fail)
+        patch.setattr(threading, "enumerate", fail)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # once a process
             p.stop()
