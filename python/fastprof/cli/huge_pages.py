@@ -11,11 +11,8 @@ from pathlib import Path
 __all__ = ["is_whole_program", "restart_with_huge_pages"]
 
 _ASKED = "FASTPROF_HUGE_PAGES"
-_SET = {
-    _ASKED,
-    "GLIBC_TUNABLES",
-    "FASTPROF_FOLLOW",
-}  # a followed process that begins again counts as two
+# Any of these prevents it. A followed process that begins again would count as two.
+_PREVENTING = {_ASKED, "GLIBC_TUNABLES", "FASTPROF_FOLLOW"}
 _FIRST_GLIBC = (2, 35)
 _SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -41,7 +38,7 @@ def restart_with_huge_pages() -> None:
     the user, in a followed process, with another C library or kernel setting than `madvise`. Call before memory is in
     use or threads run.
     """
-    if sys.platform != "linux" or not _SET.isdisjoint(os.environ):
+    if sys.platform != "linux" or not _PREVENTING.isdisjoint(os.environ):
         return
     # Another C library, no such kernel feature, a refused exec.
     with contextlib.suppress(OSError, ValueError):

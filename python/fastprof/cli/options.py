@@ -134,9 +134,8 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
         from fastprof.flight_recorder.dumps import read_dump
 
         return read_dump(path)
-    if os.path.isdir(
-        path
-    ):  # what the processes of a killed profile have left, or an error that says what it lacks
+    if os.path.isdir(path):
+        # What the processes of a killed profile have left, or an error that says what it lacks.
         from fastprof import recover
 
         return recover(path)

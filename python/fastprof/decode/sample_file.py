@@ -223,9 +223,8 @@ def _joined(segments: list[SampleSegment], hz: float) -> SampledStacks:
     codes: list[tuple[str, str, int]] = []
     nodes: list[tuple[int, int, int]] = []
     runs: list[Run] = []
-    threads: dict[
-        tuple[int, str], int
-    ] = {}  # id of the kernel, which is used again, and name -> number
+    # Id of the kernel, which is used again, and name -> number.
+    threads: dict[tuple[int, str], int] = {}
     for each in segments:
         named = ((tid, each.names.get(i, f"thread {tid}")) for i, tid in enumerate(each.threads))
         number = [threads.setdefault(thread, len(threads)) for thread in named]

@@ -65,9 +65,8 @@ def with_samples(table: EventTable, samples: SampledStacks) -> EventTable:
             tracks.append(Track(unused, pid, tid, name))
             if tid:
                 known[pid, tid] = track
-        elif (
-            pid != table.pid or not tracks[track].name
-        ):  # a followed process's: see its thread in prof.samples()
+        elif pid != table.pid or not tracks[track].name:
+            # Of a followed process: the name that its thread has in prof.samples().
             tracks[track] = tracks[track]._replace(name=name)
         times, known_waits = waits.get(tracks[track].id, (nothing, nothing))
         times = np.concatenate([times, samples.first_ns[runs]])

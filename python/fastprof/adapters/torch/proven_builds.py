@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which builds of torch have passed the self-test of op inputs: once per build, kept in the user's cache folder.
 
-The test runs 60 ops. Beside 16 threads that compute, each waits for a turn of every thread, which takes 0.4 s of a
-start on 2 CPUs. What a file says is used only while the libraries of torch and fastprof are those it was written for.
+The test runs 60 ops, each of which waits for a turn of every thread that computes: tenths of a second of a start beside
+16 of them, which itself varies by as much. What a file says is used only while the libraries of torch and fastprof are
+those it was written for.
 """
 
 from __future__ import annotations
