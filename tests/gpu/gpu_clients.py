@@ -4,123 +4,75 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gpu_traces import Result, ours, skip, steps, theirs
 from gpu_workloads import Gpu
-from raw_cupti import RawClient, nested_calls
+from raw_cupti import RawClient
 
 __all__ = ["CLIENT_CHECKS"]
 
+# Turns of fastprof, torch.profiler and a client without a subscription ("raw") in one process, in order.
+# "a(b)": b's profile begins and ends inside of a's.
+TURNS = {
+    "torch_then_ours": ("torch", "ours", "raw", "torch", "ours"),
+    "ours_then_torch": ("ours", "torch", "torch", "ours"),
+    "ours_around_torch": ("ours(torch)", "torch", "ours"),
+    "torch_around_ours": ("torch(ours)", "ours"),
+}
 
-def torch_then_ours(gpu: Gpu) -> Result:
-    """torch.profiler, then fastprof, then the activity API without a subscription, then torch.profiler again."""
-    if gpu.is_double:
-        return skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = steps(gpu, 5)
-    facts: dict[str, Any] = {"torch": theirs(work)}
+
+def _raw(work: Callable[[], None]) -> dict[str, Any]:
     client = RawClient()
-    facts["holder"] = client.holder()
-    facts["ours"] = ours(work)
-    client.begin(("runtime", "concurrent_kernel"))
+    client.begin()
     work()
-    client.flush()
-    client.disable(("runtime", "concurrent_kernel"))
-    facts["raw_without_subscription"] = {
-        **nested_calls(client, client.rows()), "answers": client.answers, "foreign": client.foreign_buffers,
-    }  # fmt: skip
-    facts["torch_again"] = theirs(work)
-    facts["ours_again"] = ours(work)
-    return {"faults": [], "facts": facts}
+    client.end()
+    return {}
 
 
-def ours_then_torch(gpu: Gpu) -> Result:
-    """fastprof, then torch.profiler twice, then fastprof."""
+_PROFILERS = {"ours": ours, "torch": theirs, "raw": _raw}
+
+
+def _in_turns(gpu: Gpu, turns: tuple[str, ...]) -> Result:
+    """What each of them records is a fact; that the process crashes or hangs would be the fault."""
     if gpu.is_double:
         return skip("the double has no torch.profiler")
     warnings.simplefilter("ignore")
     work = steps(gpu, 5)
-    facts = {
-        "ours": ours(work),
-        "torch": theirs(work),
-        "torch_again": theirs(work),
-        "ours_again": ours(work),
-    }
+    facts: dict[str, Any] = {}
+    for number, turn in enumerate(turns):
+        outer, _, inner = turn.rstrip(")").partition("(")
+
+        def both(inner: str = inner, number: int = number) -> None:
+            work()
+            facts[f"{number}: {inner} inside"] = _PROFILERS[inner](work)
+            work()
+
+        facts[f"{number}: {outer}"] = _PROFILERS[outer](both if inner else work)
     return {"faults": [], "facts": facts}
-
-
-def ours_around_torch(gpu: Gpu) -> Result:
-    """torch.profiler inside of a fastprof profile, then torch.profiler alone, then fastprof alone."""
-    if gpu.is_double:
-        return skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = steps(gpu, 5)
-    inner: dict[str, Any] = {}
-
-    def both() -> None:
-        work()
-        inner.update(theirs(work))
-        work()
-
-    facts = {
-        "ours": ours(both),
-        "torch_inside": inner,
-        "torch_after": theirs(work),
-        "ours_after": ours(work),
-    }
-    return {"faults": [], "facts": facts}
-
-
-def torch_around_ours(gpu: Gpu) -> Result:
-    """fastprof inside of torch.profiler, then both alone."""
-    if gpu.is_double:
-        return skip("the double has no torch.profiler")
-    warnings.simplefilter("ignore")
-    work = steps(gpu, 5)
-    inner: dict[str, Any] = {}
-
-    def both() -> None:
-        work()
-        inner.update(ours(work))
-        work()
-
-    return {
-        "faults": [],
-        "facts": {"torch": theirs(both), "ours_inside": inner, "ours_after": ours(work)},
-    }
 
 
 def other_client_inside(gpu: Gpu) -> Result:
     """A client that does not subscribe begins and ends inside of our profile: what we have, and what we say."""
     work = steps(gpu, 5)
-    client = RawClient()
 
     def both() -> None:
         work()
-        client.begin(("runtime", "concurrent_kernel"))
-        work()
-        client.flush()
-        client.disable(("runtime", "concurrent_kernel"))
+        _raw(work)
         work()
 
     found = ours(both)
-    facts = {"ours": found, "raw": dict(Counter(row.kind for row in client.rows())),
-             "foreign_buffers": client.foreign_buffers}  # fmt: skip
     said = found["missing"] or found["dropped"]
     lost = found["kernels"] < 15 * gpu.kernels_of_step and not said
-    return {"faults": ["kernels were lost without a word"] if lost else [], "facts": facts}
+    return {
+        "faults": ["kernels were lost without a word"] if lost else [],
+        "facts": {"ours": found},
+    }
 
 
 CLIENT_CHECKS: dict[str, Callable[[Any], Result]] = {
-    check.__name__: check
-    for check in (
-        torch_then_ours,
-        ours_then_torch,
-        ours_around_torch,
-        torch_around_ours,
-        other_client_inside,
-    )
+    "other_client_inside": other_client_inside,
+    **{name: partial(_in_turns, turns=turns) for name, turns in TURNS.items()},
 }

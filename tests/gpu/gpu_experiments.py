@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what only a real GPU shows: clocks, other clients of CUPTI, calls, frameworks, and what a launch costs."""
+"""Checks of what only a real GPU shows: clocks, other clients of CUPTI, calls and frameworks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from gpu_everyday import EVERYDAY_CHECKS
 from gpu_oracles import ORACLE_CHECKS
 from gpu_traces import BOTH, Result, ours, skip, steps, summary, theirs, trace_of
 from gpu_workloads import Gpu
-from raw_cupti import KINDS, RawClient, nested_calls
+from raw_cupti import RawClient
 
-from fastprof import profile, record_function, schedule
+from fastprof import profile, record_function
 
 __all__ = ["EXPERIMENTS"]
 
@@ -53,30 +52,6 @@ def stamps(gpu: Gpu) -> Result:
     return {"faults": faults, "facts": {"bad": bad}}
 
 
-def warm_up_steps(gpu: Gpu) -> Result:
-    """The first active step of a schedule costs what the second costs."""
-
-    def run(make: Callable[..., Any], plan: Callable[..., Any], activities: Any) -> list[float]:
-        times = []
-        with make(activities=activities, schedule=plan(wait=1, warmup=2, active=4)) as prof:
-            for _ in range(7):
-                begin = time.perf_counter()
-                for _ in range(20):
-                    gpu.launch()
-                gpu.synchronize()
-                times.append(round((time.perf_counter() - begin) * 1e6, 1))
-                prof.step()
-        return times
-
-    facts: dict[str, Any] = {"fastprof_us": run(profile, schedule, list(BOTH))}
-    if not gpu.is_double:
-        import torch.profiler as theirs
-
-        both = [theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
-        facts["torch_us"] = run(theirs.profile, theirs.schedule, both)
-    return {"faults": [], "facts": facts}
-
-
 def capture_between(gpu: Gpu) -> Result:
     """A profile, then the capture of a graph, then a profile of its replays."""
     first = ours(steps(gpu, 2))
@@ -98,58 +73,6 @@ def capture_between(gpu: Gpu) -> Result:
     return {"faults": faults, "facts": {"before": first, "replays": second}}
 
 
-def raw_kinds(gpu: Gpu) -> Result:
-    """Records of all kinds: driver calls inside of runtime calls, and whose correlation work has."""
-    client = RawClient()
-    if not client.subscribe():
-        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
-    replay = gpu.graph()
-    client.begin(KINDS)
-    for _ in range(20):
-        gpu.launch()
-    gpu.step()
-    gpu.copies()
-    for _ in range(3):
-        if replay is not None:
-            replay()
-    gpu.synchronize()
-    client.flush()
-    client.disable(KINDS)
-    client.unsubscribe()
-    facts = {
-        **nested_calls(client, client.rows()),
-        "answers": client.answers,
-        "dropped": client.dropped,
-    }
-    return {"faults": [], "facts": facts}
-
-
-def raw_chosen_calls(gpu: Gpu) -> Result:
-    """Calls that are enabled one by one: which come, and whether work has their correlation."""
-    client = RawClient()
-    if not client.subscribe():
-        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
-    replay = gpu.graph()
-    kinds = ("concurrent_kernel", "memcpy", "memset")
-    client.begin(kinds, calls=True, zeroed=True)
-    for _ in range(20):
-        gpu.launch()
-    gpu.step()
-    gpu.copies()
-    if replay is not None:
-        replay()
-    gpu.synchronize()
-    client.flush()
-    facts = {**nested_calls(client, client.rows()), "answers": dict(client.answers)}
-    client.disable(kinds)
-    gpu.step()
-    gpu.synchronize()
-    client.flush()
-    facts["rows_after_the_end"] = dict(Counter(row.kind for row in client.rows()))
-    client.unsubscribe()
-    return {"faults": [], "facts": facts}
-
-
 def _ns_per_launch(gpu: Gpu, count: int = 3000) -> float:
     gpu.synchronize()
     begin = time.perf_counter_ns()
@@ -158,44 +81,6 @@ def _ns_per_launch(gpu: Gpu, count: int = 3000) -> float:
     took = time.perf_counter_ns() - begin
     gpu.synchronize()
     return round(took / count, 1)
-
-
-def launch_raw(gpu: Gpu) -> Result:
-    """What each kind of record costs in a launch; then after disabling, unsubscribing and cuptiFinalize."""
-    client = RawClient()
-    sets: dict[str, tuple[tuple[str, ...], bool, bool]] = {
-        "nothing": ((), False, False),
-        "kernels": (("concurrent_kernel",), False, False),
-        "kernels, zeroed buffers": (("concurrent_kernel",), False, True),
-        "kernels, chosen calls": (("concurrent_kernel",), True, True),
-        "kernels, runtime without quiet calls": (("concurrent_kernel", "runtime"), True, True),
-        "kernels, runtime": (("concurrent_kernel", "runtime"), False, True),
-        "kernels, runtime, driver": (("concurrent_kernel", "runtime", "driver"), False, True),
-    }
-    ns: dict[str, list[float]] = {"before": [_ns_per_launch(gpu) for _ in range(3)]}
-    records: dict[str, dict[str, int]] = {}
-    if not client.subscribe():
-        return {"faults": [f"CUPTI answers {client.answers}"], "facts": {"holder": client.holder()}}
-    for _ in range(4):
-        for name, (kinds, calls, zeroed) in sets.items():
-            client.begin(kinds, calls, zeroed)
-            ns.setdefault(name, []).append(_ns_per_launch(gpu))
-            client.flush()
-            records[name] = dict(Counter(row.kind for row in client.rows()))
-            client.disable(kinds)
-    ns["disabled"] = [_ns_per_launch(gpu) for _ in range(3)]
-    client.unsubscribe()
-    ns["unsubscribed"] = [_ns_per_launch(gpu) for _ in range(3)]
-    finalize = getattr(client.library, "cuptiFinalize", None)
-    code = finalize() if finalize is not None else "absent"
-    ns["finalized"] = [_ns_per_launch(gpu) for _ in range(3)]
-    client.answers["unregister the clock"] = client.library.cuptiActivityRegisterTimestampCallback(
-        None
-    )
-    return {
-        "faults": [],
-        "facts": {"ns": ns, "records": records, "answers": client.answers, "finalize": code},
-    }
 
 
 def finalized(gpu: Gpu) -> Result:
@@ -352,17 +237,6 @@ def events_fallback(gpu: Gpu) -> Result:
     }
 
 
-def sync_events(gpu: Gpu) -> Result:
-    """Waits of streams and events are rows."""
-    from fastprof import _ExperimentalConfig
-
-    found = ours(
-        lambda: gpu.on_streams(2), "sync.json",
-        experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),
-    )  # fmt: skip
-    return {"faults": [], "facts": found}
-
-
 def device_memory(gpu: Gpu) -> Result:
     """profile_memory with CUPTI's kinds for memory."""
     found = ours(lambda: gpu.copies() and None, "memory.json", profile_memory=True)
@@ -438,8 +312,7 @@ def traces(gpu: Gpu) -> Result:
 EXPERIMENTS: dict[str, Callable[[Any], Result]] = CLIENT_CHECKS | ARGUMENT_CHECKS | EVERYDAY_CHECKS | ORACLE_CHECKS | {
     check.__name__: check
     for check in (
-        stamps, warm_up_steps, capture_between, raw_kinds, raw_chosen_calls, launch_raw,
-        finalized, teardown, driver_calls,
-        triton, cupy, jax_alone, events_fallback, sync_events, device_memory, eight_threads, traces,
+        stamps, capture_between, finalized, teardown, driver_calls, triton, cupy, jax_alone,
+        events_fallback, device_memory, eight_threads, traces,
     )
 }  # fmt: skip

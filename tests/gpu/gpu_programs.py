@@ -16,23 +16,18 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from gpu_experiments import EXPERIMENTS
+from gpu_traces import BOTH, Result, skip, trace_of
 from gpu_workloads import DOUBLE, Gpu, open_gpu, reason_without
-from raw_cupti import observe_delivery
 
 import fastprof
-from fastprof import ProfilerActivity, profile, record_function
+from fastprof import profile, record_function
 
 STEPS = 50
-LAUNCHES = 20000
 CYCLES = 100
-BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
-
-Result = dict[str, Any]
 
 
 def _rows(table: Any, category: str) -> list[int]:
@@ -139,7 +134,7 @@ def _stream_order(table: Any, found: list[int]) -> list[str]:
 
 def _launch_order(prof: profile) -> list[str]:
     """Each kernel of the trace begins after the call that launched it."""
-    events = _trace(prof, "kernels.json")
+    events = trace_of(prof, "kernels.json")
     calls = {
         e["args"]["correlation"]: e["ts"]
         for e in reversed(events)
@@ -155,17 +150,10 @@ def _launch_order(prof: profile) -> list[str]:
     ]
 
 
-def _trace(prof: profile, path: str) -> list[dict[str, Any]]:
-    prof.export_chrome_trace(path)
-    with open(path) as file:
-        events: list[dict[str, Any]] = json.load(file)["traceEvents"]
-    return events
-
-
 def torch_profiler(gpu: Gpu) -> Result:
     """The same steps under torch.profiler, for comparison."""
     if gpu.is_double:
-        return {"faults": [], "facts": {}, "skipped": "the double has no torch.profiler"}
+        return skip("the double has no torch.profiler")
     import torch.profiler as theirs
 
     activities = [theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
@@ -200,68 +188,15 @@ def first_enable(gpu: Gpu) -> Result:
     return {"faults": [], "facts": {"profiles": times}}
 
 
-def _ns_per_launch(gpu: Gpu) -> float:
-    """The CPU's time for a launch, without waiting for the device; the least of some rounds."""
-    best = float("inf")
-    for _ in range(5):
-        gpu.synchronize()
-        count = LAUNCHES // 5
-        begin = time.perf_counter_ns()
-        for _ in range(count):
-            gpu.launch()
-        best = min(best, (time.perf_counter_ns() - begin) / count)
-    gpu.synchronize()
-    return best
-
-
-def _launch_costs(gpu: Gpu, profiles: Callable[[], AbstractContextManager[Any]]) -> dict[str, Any]:
-    """A launch before the first profile of this process, in each of three, and after the last.
-
-    The same program has launches of 6 and of 10 us in different processes, so that only times of one compare.
-    """
-    before, recording = _ns_per_launch(gpu), []
-    for _ in range(3):
-        with profiles():
-            recording.append(_ns_per_launch(gpu))
-    return {"before_ns": before, "recording_ns": recording, "after_ns": _ns_per_launch(gpu)}
-
-
-def launch_fastprof(gpu: Gpu) -> Result:
-    """A launch while fastprof records, and after it has stopped."""
-    profiles: list[profile] = []
-
-    def begin() -> profile:
-        profiles.append(profile(activities=BOTH))
-        return profiles[-1]
-
-    facts = _launch_costs(gpu, begin)
-    facts["dropped"] = [dict(prof.event_table.dropped) for prof in profiles]
-    faults = [
-        f"CUDA was not recorded: {p.missing['CUDA']}" for p in profiles if "CUDA" in p.missing
-    ]
-    return {"faults": faults, "facts": facts}
-
-
-def launch_torch_profiler(gpu: Gpu) -> Result:
-    """A launch while torch.profiler records."""
-    if gpu.is_double:
-        return {"faults": [], "facts": {}, "skipped": "the double has no torch.profiler"}
-    import torch.profiler as theirs
-
-    activities = [theirs.ProfilerActivity.CPU, theirs.ProfilerActivity.CUDA]
-    return {
-        "faults": [],
-        "facts": _launch_costs(gpu, lambda: theirs.profile(activities=activities)),
-    }
-
-
 def memory_kinds(gpu: Gpu) -> Result:
     """Copies and fills have their direction, kind of memory, size and bandwidth."""
     with profile(activities=BOTH) as prof:
         with record_function("copies"):
             wanted = gpu.copies()
     table = prof.event_table
-    found = [e for e in _trace(prof, "copies.json") if e.get("cat") in ("gpu_memcpy", "gpu_memset")]
+    found = [
+        e for e in trace_of(prof, "copies.json") if e.get("cat") in ("gpu_memcpy", "gpu_memset")
+    ]
     names = Counter(event["name"] for event in found)
     faults = [
         f"{sum(c for n, c in names.items() if n.startswith(begin))} rows {begin!r} of at least {count}"
@@ -296,7 +231,7 @@ def graphs(gpu: Gpu) -> Result:
     """Kernels of a graph are linked to its launch and have their node."""
     replay = gpu.graph()
     if replay is None:
-        return {"faults": [], "facts": {}, "skipped": "no graph"}
+        return skip("no graph")
     replay()
     gpu.synchronize()
     with profile(activities=BOTH) as prof:
@@ -304,7 +239,7 @@ def graphs(gpu: Gpu) -> Result:
             for _ in range(10):
                 replay()
             gpu.synchronize()
-    found = [event for event in _trace(prof, "graph.json") if event.get("cat") == "kernel"]
+    found = [event for event in trace_of(prof, "graph.json") if event.get("cat") == "kernel"]
     nodes = {event["args"].get("graph node id", 0) for event in found}
     faults = []
     if len(found) < 10 * gpu.kernels_of_step:
@@ -386,19 +321,6 @@ def exit_while_recording(gpu: Gpu) -> Result:
     return {"faults": [], "facts": {}}
 
 
-def delivery(gpu: Gpu) -> Result:
-    """How libcupti delivers records, without fastprof."""
-
-    def work() -> None:
-        for _ in range(500):
-            gpu.launch()
-
-    facts = observe_delivery(work, gpu.synchronize)
-    faults = [f"CUPTI answers {facts['answers']}"] if facts["answers"]["subscribe"] != 0 else []
-    print(json.dumps({"faults": faults, "facts": facts}), flush=True)
-    os._exit(0)  # CUPTI keeps the callbacks, which end with the interpreter
-
-
 def facts(gpu: Gpu) -> Result:
     """The machine, and whether fastprof finds CUDA."""
     from fastprof.record.cuda import cuda_problem
@@ -426,7 +348,7 @@ PROGRAMS: dict[str, Callable[[Gpu], Result]] = {
     check.__name__: check
     for check in (
         facts, kernels, torch_profiler, memory_kinds, streams, graphs, cycles, conflict,
-        exit_while_recording, first_enable, launch_fastprof, launch_torch_profiler, delivery,
+        exit_while_recording, first_enable,
     )
 }  # fmt: skip
 

@@ -37,20 +37,16 @@ def test_all_checks_pass_on_the_double(double: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((tmp_path / "gpu-double-of-libcupti.json").read_text())
     checks = document["checks"]
-    assert document["faults"] == 0 and document["launch"]["fastprof_before_ns"] > 0
+    assert document["faults"] == 0
     assert checks["kernels"]["facts"]["kernels"].keys() == {
         "gemm(float*, float*, int)",
         "relu(float*)",
     }
     assert checks["cycles"]["facts"]["kernels_by_profile"] == {"2": 100}
     assert "another tool" in checks["conflict"]["facts"]["missing"]
-    assert checks["delivery"]["facts"]["records"] == {"runtime": 1000, "concurrent_kernel": 1000}
-    assert checks["delivery"]["facts"]["calling_threads"] == 2
     of_torch = {n for n, c in checks.items() if "no torch.profiler" in c.get("skipped", "")}
-    assert {"launch_torch_profiler", "torch_profiler", "torch_then_ours"} <= of_torch
-    assert {"stamps", "other_client_inside", "raw_kinds"}.isdisjoint(
-        n for n, c in checks.items() if "skipped" in c
-    )
+    assert {"torch_profiler", "torch_then_ours"} <= of_torch
+    assert all("skipped" not in checks[name] for name in ("stamps", "other_client_inside"))
 
 
 def test_faults_are_found(double: Path, tmp_path: Path) -> None:
@@ -67,7 +63,7 @@ def test_faults_are_found(double: Path, tmp_path: Path) -> None:
 def test_kernels_are_compared_by_name_count_and_time() -> None:
     sys.path.insert(0, str(ROOT / "tests" / "gpu"))
     try:
-        from session import compare_kernels, launch_costs
+        from session import compare_kernels
     finally:
         sys.path.pop(0)
     ours = {
@@ -80,18 +76,3 @@ def test_kernels_are_compared_by_name_count_and_time() -> None:
     assert "relu: 10.0 us, torch.profiler says 12.0" in differences and "gemm" not in differences
     assert "only: 1 times, torch.profiler says 0" in differences
     assert "add: 0 times, torch.profiler says 2" in differences
-    costs = launch_costs(
-        {
-            "launch_fastprof": {
-                "facts": {
-                    "before_ns": 1000.0,
-                    "recording_ns": [1500.0, 1400.0, 2900.0],
-                    "after_ns": 1000.0,
-                }
-            },
-            "launch_torch_profiler": {
-                "facts": {"before_ns": 2000.0, "recording_ns": [4000.0], "after_ns": 2000.0}
-            },
-        }
-    )
-    assert costs["fastprof_to_torch_profiler"] == 0.25 and costs["fastprof_after_stop_more_ns"] == 0
