@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
-from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
@@ -54,10 +53,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="also record the Python processes that the program starts, and theirs",
     )
-    shapes = recording.add_argument(
+    recording.add_argument(
         "--record-shapes", action="store_true", help="record the shapes of op inputs"
     )
-    memory = recording.add_argument(
+    recording.add_argument(
         "--profile-memory", action="store_true", help="record allocations and frees"
     )
     recording.add_argument(
@@ -70,7 +69,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="as --python-memory, but record each block: exact sums, and the program runs several times slower",
     )
-    stack = recording.add_argument(
+    recording.add_argument(
         "--with-stack",
         action="store_true",
         help="record the Python stack of each range, and the calls between them (unless --no-calls)",
@@ -95,7 +94,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         metavar="NAME",
         help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
     )
-    records = recording.add_argument(
+    recording.add_argument(
         "--max-records-mb",
         type=int,
         default=0,
@@ -120,13 +119,6 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         help="record into a new file, from which `fastprof recover FILE` makes the trace if the process is killed;"
         " removed once the results are written",
     )
-    for old, now in (
-        ("--shapes", shapes),
-        ("--memory", memory),
-        ("--stack", stack),
-        ("--max-mb", records),
-    ):
-        recording.add_argument(old, action=OldSpelling, now=now)
     return recording
 
 
