@@ -4,8 +4,6 @@
     python tests/tools/torch_versions.py              the newest patch of each release from 2.6 on
     python tests/tools/torch_versions.py 2.15.0       one version, as when it has just been released
     python tests/tools/torch_versions.py --here       the torch of the environment that this runs in
-    python tests/tools/torch_versions.py --again 2.15.0 --reuse     only the tests that failed last time
-    python tests/tools/torch_versions.py --more 2.14.1              the files of tests that its row does not name
 
 Each version is installed into its own environment below build/torch_versions/, which is removed afterwards. The tested
 fastprof is the one in python/, whose _core must be built for the Python that runs this. In each environment it runs:
@@ -16,9 +14,7 @@ fastprof is the one in python/, whose _core must be built for the Python that ru
 - the tests of TESTS, which compare with the torch.profiler of that version.
 
 The version's row in the table is replaced; all other text is unchanged. The row lists the test files if not all were
-run, and the number of tests that were repeated alone after a change to fastprof or to them. Results are stored beside
-the environments in VERSION.json: with --reuse, test files may be run in several calls. --more adds the results to those
-of a row without failures, and stores the row's earlier results in VERSION.earlier.json, for --again.
+run. Results are stored beside the environments in VERSION.json: with --reuse, test files may be run in several calls.
 """
 
 from __future__ import annotations
@@ -123,39 +119,16 @@ def releases() -> list[str]:
     return [newest[r][1] for r in sorted(newest, reverse=True) if r >= FIRST_RELEASE]
 
 
-class Earlier(NamedTuple):
-    """Results of test files that ran earlier without failures, as listed in a row."""
+def try_version(python: Path, tests: list[str], record: Path) -> Held:
+    """Run everything with the interpreter's torch.
 
-    files: tuple[str, ...] = ()  # relative to ROOT
-    passed: int = 0
-    skipped: int = 0
-    again: int = 0
-
-
-def try_version(
-    python: Path,
-    tests: list[str],
-    record: Path,
-    *,
-    again: bool,
-    before: Held | None,
-    earlier: Earlier = Earlier(),  # noqa: B008 (it cannot change)
-) -> Held:
-    """Run everything with the interpreter's torch; only the tests, if `before` has the other results.
-
-    record: file with the outcome of each test of this version; new outcomes are added to it. again: run only
-    the tests that failed according to it. earlier: results that are added to those of the record.
+    record: file with the outcome of each test of this version; new outcomes are added to it.
     """
     with tempfile.TemporaryDirectory() as cache:
-        if before is not None:
-            outcomes = _run_tests(python, tests, record, cache, again=again)
-            return before._replace(
-                date=datetime.date.today().isoformat(), tests=_counts(outcomes, earlier)
-            )
         layout = _told(python, _LAYOUT, cache)
         quiet = ("-W", "error", "-W", "ignore:profile:UserWarning")  # what is missing is counted
         bare = _told(python, _WITHOUT_COMPILER, cache, *quiet, PATH="", CXX="")
-        outcomes = _run_tests(python, tests, record, cache, again=again)
+        outcomes = _run_tests(python, tests, record, cache)
     sections: dict[str, str] = layout["sections"]
     same = [name for name, said in sections.items() if said == "equal"]
     other = [f"{name} {said}" for name, said in sections.items() if said != "equal"]
@@ -166,38 +139,29 @@ def try_version(
         layout="; ".join([f"{', '.join(same)} equal", *other]),
         without_compiler=", ".join(bare["held"])
         + "".join(f"; not {name}" for name in bare["missing"]),
-        tests=_counts(outcomes, earlier),
+        tests=_counts(outcomes),
     )
 
 
-def _run_tests(
-    python: Path, tests: list[str], record: Path, cache: str, *, again: bool
-) -> dict[str, list[str]]:
-    """Return test -> outcomes, the last run last, for the tests of `record` and `tests`.
+def _run_tests(python: Path, tests: list[str], record: Path, cache: str) -> dict[str, str]:
+    """Return test -> outcome for the tests of `record` and `tests`.
 
     Each test file runs in a process of its own: a crash or hang is one failure, and the other files run.
     """
-    outcomes: dict[str, list[str]] = json.loads(record.read_text()) if record.exists() else {}
+    outcomes: dict[str, str] = json.loads(record.read_text()) if record.exists() else {}
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT / "python")}
     for file in tests:
-        name = _relative(file)
-        failed = [t for t, o in outcomes.items() if t.startswith(name) and o[-1] == "failed"]
-        if again and not failed:
-            continue
-        chosen = [file] if not again or f"{name}::{_ALL}" in failed else failed
+        name = str(Path(file).resolve().relative_to(ROOT))
         report = record.with_suffix(".xml")
         report.unlink(missing_ok=True)
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["-m", "integrations", f"--junitxml={report}", *chosen]
+        command += ["-m", "integrations", f"--junitxml={report}", file]
         begun = time.monotonic()
         ended = _ran_to_its_end(command, environment)
         took = f"took {time.monotonic() - begun:.0f} s" if ended else "did not end and was killed"
         print(f"{name}: {took}", file=sys.stderr)
-        now = _outcomes(report) if report.exists() else {f"{name}::{_ALL}": "failed"}
-        if f"{name}::{_ALL}" not in now:
-            outcomes.pop(f"{name}::{_ALL}", None)
-        for test, outcome in now.items():
-            outcomes[test] = [*outcomes.get(test, []), outcome] if again else [outcome]
+        outcomes = {test: o for test, o in outcomes.items() if not test.startswith(f"{name}::")}
+        outcomes |= _outcomes(report) if report.exists() else {f"{name}::{_ALL}": "failed"}
         record.write_text(json.dumps(outcomes, indent=0))
     return outcomes
 
@@ -243,43 +207,19 @@ def _outcomes(report: Path) -> dict[str, str]:
     return outcomes
 
 
-def _counts(outcomes: dict[str, list[str]], earlier: Earlier = Earlier()) -> str:  # noqa: B008
-    """Return the text of passed, skipped and failed tests, of this and earlier runs."""
-    files = dict.fromkeys([*earlier.files, *(test.split("::")[0] for test in outcomes)])
+def _counts(outcomes: dict[str, str]) -> str:
+    """Return the text of passed, skipped and failed tests."""
+    files = dict.fromkeys(test.split("::")[0] for test in outcomes)
     all_were_run = {str(path.relative_to(ROOT)) for path in TESTS} <= files.keys()
     names = [Path(file).stem.removeprefix("test_").removeprefix("torch_") for file in files]
-    last = {test: runs[-1] for test, runs in outcomes.items()}
-    counts = {"passed": earlier.passed, "skipped": earlier.skipped}
-    told = [f"{sum(o == kind for o in last.values()) + n} {kind}" for kind, n in counts.items()]
-    failed = [test.split("::", 1)[1] for test, outcome in last.items() if outcome == "failed"]
+    told = [
+        f"{sum(outcome == kind for outcome in outcomes.values())} {kind}"
+        for kind in ("passed", "skipped")
+    ]
+    failed = [test.split("::", 1)[1] for test, outcome in outcomes.items() if outcome == "failed"]
     if failed:
         told.append(f"{len(failed)} failed: {', '.join(failed)}")
-    again = sum(len(runs) > 1 for runs in outcomes.values()) + earlier.again
-    return (
-        ("all: " if all_were_run else f"of {', '.join(names)}: ")
-        + ", ".join(told)
-        + (f"; {again} of them run again alone, after a change" if again else "")
-    )
-
-
-def earlier_of(tests: str) -> Earlier:
-    """Parse the last column of a row. Raises SystemExit if it lists failures or has another form."""
-    files_of = {p.stem.removeprefix("test_").removeprefix("torch_"): p for p in TESTS}
-    found = re.fullmatch(
-        r"of ([\w, ]+): (\d+) passed, (\d+) skipped(?:; (\d+) of them run again alone, .*)?", tests
-    )
-    if found is None or not set(found[1].split(", ")) <= files_of.keys():
-        raise SystemExit(f"not the row of a run of some files without failures: {tests}")
-    files = tuple(str(files_of[name].relative_to(ROOT)) for name in found[1].split(", "))
-    return Earlier(files, int(found[2]), int(found[3]), int(found[4] or 0))
-
-
-def row_of(version: str) -> Held:
-    """Return the report's row of a version. Raises SystemExit if there is none."""
-    for line in REPORT.read_text().splitlines():
-        if line.startswith("| ") and _numbers(line) == _numbers(version):
-            return Held(*line.strip("| ").split(" | "))
-    raise SystemExit(f"{REPORT} has no row of torch {version}: run it without --tests-only")
+    return ("all: " if all_were_run else f"of {', '.join(names)}: ") + ", ".join(told)
 
 
 def write(held: Held) -> None:
@@ -291,10 +231,6 @@ def write(held: Held) -> None:
     rows.append(held.row())
     rows.sort(key=_numbers, reverse=True)
     REPORT.write_text("\n".join([*lines[: rule + 1], *rows, *lines[end:]]) + "\n")
-
-
-def _relative(file: str) -> str:
-    return str(Path(file).resolve().relative_to(ROOT))
 
 
 def _numbers(row: str) -> list[int]:
@@ -312,13 +248,6 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the environments")
     parser.add_argument("--reuse", action="store_true", help="use those that were kept")
     parser.add_argument("--here", action="store_true", help="the torch installed here; no versions")
-    parser.add_argument("--again", action="store_true", help="only the tests that failed last time")
-    parser.add_argument(
-        "--tests-only", action="store_true", help="keep what the row says of the layout"
-    )
-    parser.add_argument(
-        "--more", action="store_true", help="the files of tests that the row does not name"
-    )
     parser.add_argument("--whole", action="store_true", help="with the libraries for GPUs")
     parser.add_argument("--tests", nargs="+", default=[str(path) for path in TESTS])
     parser.add_argument("--no-write", action="store_true", help="print the rows only")
@@ -328,22 +257,10 @@ def main() -> None:
         folder = options.folder / f"torch-{version}"
         python = Path(sys.executable) if options.here else python_of(folder)
         record = options.folder / f"{version}.json"
-        kept = record.with_suffix(".earlier.json")
         if not options.here and not (options.reuse and python.exists()):
             make_environment(folder, version, whole=options.whole)
             record.unlink(missing_ok=True)
-            kept.unlink(missing_ok=True)
-        before = row_of(version) if options.tests_only else None
-        earlier = Earlier()
-        if options.more:
-            earlier = earlier_of(row_of(version).tests)
-            kept.write_text(json.dumps(earlier))
-        elif options.again and kept.exists():
-            earlier = Earlier(*json.loads(kept.read_text()))
-        tests = [t for t in options.tests if options.again or _relative(t) not in earlier.files]
-        held = try_version(
-            python, tests, record, again=options.again, before=before, earlier=earlier
-        )
+        held = try_version(python, options.tests, record)
         print(held.row(), flush=True)
         if not options.no_write:
             write(held)
