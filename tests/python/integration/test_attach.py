@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -12,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,22 +43,6 @@ def named_work():
         time.sleep(0.0005)
 threading.Thread(target=named_work, daemon=True).start()
 print(os.getpid(), flush=True)
-"""
-SERVER = """
-import http.server
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        body = str(sum(range(10000))).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *args):
-        pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print(server.server_address[1], flush=True)
-server.serve_forever()
 """
 
 
@@ -130,32 +112,6 @@ def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> N
     table = fastprof.load(tmp_path / "o.json")
     assert sum(table.name(i).endswith(": called") for i in range(len(table))) > 3
     assert "sample" not in table.sites.field("category")
-
-
-@needs_gdb
-def test_a_server_answers_every_request_meanwhile(tmp_path: Path) -> None:
-    answers: list[int] = []
-    ends = threading.Event()
-
-    def ask(port: int) -> None:
-        while not ends.is_set():
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-            connection.request("GET", "/")
-            answers.append(int(connection.getresponse().read()))
-            connection.close()
-            time.sleep(0.002)
-
-    with program(SERVER) as (process, port):
-        client = threading.Thread(target=ask, args=(int(port),))
-        client.start()
-        try:
-            for _ in range(10):
-                attach(process.pid, "--seconds", 0.1, "-o", tmp_path / "o.fastprof")
-        finally:
-            ends.set()
-            client.join()
-        assert process.poll() is None
-    assert len(answers) > 10 and set(answers) == {sum(range(10000))}
 
 
 @needs_gdb

@@ -121,20 +121,3 @@ def test_signals_are_for_the_programs_threads(profile: Profile) -> None:
     assert eventually(lambda: blocked() & 1 << (signal.SIGINT - 1))
     assert threading.active_count() == len(threading.enumerate())
     assert all(str(t.native_id) != thread for t in threading.enumerate())
-
-
-def test_a_program_that_closes_all_descriptors(profile: Profile, tmp_path: Path) -> None:
-    """Daemons do so. Their own files get the same numbers: nothing may be written into those."""
-    for descriptor in profile.descriptors:
-        os.close(descriptor)
-    files = [os.open(tmp_path / str(i), os.O_RDWR | os.O_CREAT) for i in range(3)]
-    try:
-        assert sorted(files) == sorted(profile.descriptors)
-        profile.watch.begin()
-        assert not profile.is_waiting() and profile.threads() == set()
-        profile.watch.pause()
-        profile.watch.close()
-        assert [os.fstat(descriptor).st_size for descriptor in files] == [0, 0, 0]
-    finally:
-        for descriptor in files:
-            os.close(descriptor)

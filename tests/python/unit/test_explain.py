@@ -179,3 +179,25 @@ def test_the_command_prints_text_and_json(
 def test_an_empty_table_has_nothing_to_explain() -> None:
     empty = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=[])
     assert explain(empty).where == []
+
+
+def slow(*steps: tuple[int, int]) -> list[str]:
+    """Return what explain() says of slow steps, each of (ns of the step, ns of work in it), one after another."""
+    rows: list[Row] = []
+    at = 0
+    for number, (duration, work) in enumerate(steps):
+        rows += [("work", at, at + work, 0), (f"ProfilerStep#{number}", at, at + duration, 0)]
+        at += duration
+    return [claim.text for claim in explain(table_of(rows)).slowest]
+
+
+def test_a_step_is_slow_from_one_and_a_half_times_the_median_on() -> None:
+    usual = (100, 90)
+    name = "ProfilerStep#2 took 0.150us, 0.050us more than the median: "
+    assert slow(usual, usual, (150, 140)) == [name + "0.050us of it in work"]
+    assert slow(usual, usual, (149, 139)) == []
+    assert slow(usual, (150, 140)) == []  # of two steps, none is slow
+    many = [(300 + i, 290 + i) for i in range(4)]
+    assert [text.split()[0] for text in slow(*[usual] * 5, *many)] == [
+        "ProfilerStep#8", "ProfilerStep#7", "ProfilerStep#6",
+    ]  # fmt: skip

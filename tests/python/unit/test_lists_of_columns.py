@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import pickle
 import weakref
 
 import numpy as np
-from made_events import built, event
 
 from fastprof.model.table import EventTable, Site
 from fastprof.views import EventList, Interval
@@ -44,18 +41,6 @@ def test_assigning_to_an_event_counts_from_then_on() -> None:
     for average in averages:
         average.key = "renamed " + average.key
     assert "renamed n3" in averages.table()
-
-
-def test_copies_and_pickles() -> None:
-    events = EventList.from_table(large_table(10), use_device="cuda")
-    for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
-        assert copied.table() == events.table()
-        assert [e.name for e in copied] == [e.name for e in events]
-    averages = pickle.loads(pickle.dumps(events.key_averages()))
-    assert averages.table() == events.key_averages().table()
-    nested = built(event("a", 0, 10), event("b", 1, 2))
-    again = pickle.loads(pickle.dumps(nested))
-    assert again[1].cpu_parent is again[0]
 
 
 def test_what_was_not_recorded_is_empty_as_in_pytorch() -> None:

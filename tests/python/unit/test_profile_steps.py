@@ -37,17 +37,6 @@ def test_schedule_records_its_active_steps() -> None:
     assert p.key_averages()[0].key == "ProfilerStep*"
 
 
-def test_incorrect_schedules_warn() -> None:
-    actions = [ProfilerAction.WARMUP, ProfilerAction.NONE]
-    p = fastprof.profile(schedule=lambda step: actions[min(step, 1)])
-    with p, pytest.warns(UserWarning, match="WARMUP followed by NONE"):
-        p.step()
-    recording = [ProfilerAction.RECORD, ProfilerAction.WARMUP]
-    p = fastprof.profile(schedule=lambda step: recording[min(step, 1)])
-    with p, pytest.warns(UserWarning, match="RECORD followed by WARMUP"):
-        p.step()
-
-
 def test_a_refused_action_changes_nothing() -> None:
     actions: list[Any] = [ProfilerAction.RECORD, "nonsense", ProfilerAction.RECORD]
     p = fastprof.profile(schedule=lambda step: actions[step])

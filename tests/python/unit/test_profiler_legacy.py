@@ -16,8 +16,6 @@ import fastprof
 from fastprof import errors
 from fastprof.profiler_legacy import decode_events, profile
 
-_CPU_START = fastprof.LegacyRecord("mark", "__start_profile", cpu_ns=1_000)
-
 
 def run_python(code: str) -> str:
     """Run a program with a time limit, and return its standard output."""
@@ -103,25 +101,6 @@ def test_memory_and_out_of_memory() -> None:
     failed = next(e for e in prof.function_events or () if e.name == "[OutOfMemory]")
     around = next(e for e in prof.function_events or () if e.name == "allocates")
     assert around.time_range.start <= failed.time_range.start <= around.time_range.end
-
-
-def test_out_of_memory_drops_no_other_record() -> None:
-    events = fastprof.parse_records(
-        [
-            [
-                _CPU_START,
-                fastprof.LegacyRecord(
-                    "out_of_memory", "[OutOfMemory]", cpu_ns=2_000, cpu_memory_usage=8, thread_id=3
-                ),
-                fastprof.LegacyRecord("memory_alloc", cpu_ns=3_000, cpu_memory_usage=4),
-            ]
-        ],
-        profile_memory=True,
-    )
-    assert [(e.name, e.cpu_memory_usage) for e in events] == [("[memory]", 4), ("[OutOfMemory]", 8)]
-    assert events[1].time_range.start == 1.0 and events[1].thread == 3
-    with pytest.raises(fastprof.EventViewError, match="unknown record kind 'pusch'"):
-        fastprof.parse_records([[_CPU_START, fastprof.LegacyRecord("pusch")]])
 
 
 def test_other_threads_and_propagation() -> None:

@@ -82,6 +82,8 @@ def test_a_failed_allocation_is_a_row_at_its_time() -> None:
     assert (event.name, event.trace_name, event.is_legacy) == ("[OutOfMemory]", None, True)
     assert (event.time_range.start, event.time_range.end, event.thread) == (2.0, 2.0, 5)
     assert (event.cpu_memory_usage, event.device_memory_usage, event.node_id) == (8, 9, 2)
+    with pytest.raises(EventViewError, match="unknown record kind 'pusch'"):
+        parse_records([[START, LegacyRecord("pusch")]])
 
 
 def test_of_equal_begins_the_longest_comes_first() -> None:

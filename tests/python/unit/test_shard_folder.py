@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ShardFolder: options, shards and notes in it, the end of the profile, removal; OwnDescriptor."""
+"""ShardFolder: options, shards and notes in it, the end of the profile, removal; names of processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 import fastprof
 from fastprof import errors
+from fastprof.profiler.shards import name_from
 from fastprof.record.shard_folder import ShardFolder, process_start
 
 
@@ -99,3 +100,18 @@ def test_a_folder_without_shards_cannot_be_recovered(folder: ShardFolder) -> Non
     folder.note("not recorded: no room")
     with pytest.raises(errors.FormatError, match="no room"):
         fastprof.recover(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ({"name": "Process-3", "argv": "train.py"}, "Process-3"),
+        ({"name": "MainProcess", "argv": "folder/train.py --fast x.py"}, "train.py"),
+        ({"argv": "folder/train.py"}, "train.py"),
+        ({"argv": "-c"}, "python3"),
+        ({"argv": "tool x.py"}, "python3"),
+        ({}, "python3"),
+    ],
+)
+def test_names_of_followed_processes(metadata: dict[str, str], name: str) -> None:
+    assert name_from(metadata, "python3") == name

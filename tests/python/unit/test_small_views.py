@@ -64,9 +64,6 @@ def test_sequences_made_on_access() -> None:
     assert len(LazyRows(0, lambda i: i)) == 0
 
 
-# ---- lists of events as Python lists ---------------------------------------------------------------
-
-
 # ---- tables ----------------------------------------------------------------------------------------
 
 
