@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare samplers on the same programs: what they cost, and how far their shares are from what the programs measured.
 
-``samplers.py [--rounds N] [--seconds S] [--json FILE]``. Each program works for some seconds, three quarters of its
+``samplers.py [--rounds N] [--seconds S] [--programs NAME ...] [--json FILE]``. Each program works for some seconds, three quarters of its
 units in `hot` and the others in `cold`, and prints the units of a second of CPU time, and the CPU time of both. In each
 round it runs once without a sampler and once under each that is installed, at 1000 Hz, in random order:
 
@@ -9,6 +9,8 @@ round it runs once without a sampler and once under each that is installed, at 1
   round; the median and quartiles
 - share_error: the sampler's share of `hot` less the program's own, in CPU or wall time, the largest of all rounds
 - wrong_callers: part of the time of `hot` and `cold` that has another caller than `turn`
+- a sampler under which a program of some seconds takes more than a minute is left out of the further rounds, and its
+  row has "slowdown": None
 - missed: ticks that fastprof missed, of all; others do not say so in a way that can be compared
 """
 
@@ -32,6 +34,7 @@ from fastprof.attach.outside import sample_from_outside
 from fastprof.model.tree import EventTree
 
 HZ = 1000
+LONGEST_S = 60.0
 COMMON = """
 import json, sys, threading, time
 used = {"hot": [], "cold": []}
@@ -119,9 +122,11 @@ def commands(script: Path, seconds: float, out: Path) -> dict[str, tuple[list[st
 
 
 def run(sampler: str, words: list[str], path: Path, seconds: float) -> dict[str, Any]:
-    """Return what the program printed."""
+    """Return what the program printed. Raises subprocess.TimeoutExpired after a minute more than it should take."""
     if sampler != "fastprof attach --outside":
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600, cwd=path.parent)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds + LONGEST_S, cwd=path.parent
+        )
         lines = [line for line in done.stdout.splitlines() if line.startswith('{"units"')]
         if not lines:
             raise SystemExit(f"{sampler}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -164,12 +169,20 @@ def measure(name: str, rounds: int, seconds: float, folder: Path) -> list[dict[s
     script = folder / "program.py"
     script.write_text(COMMON + PROGRAMS[name] + END)
     found: dict[str, list[dict[str, float]]] = {}
+    too_slow: set[str] = set()
     for _ in range(rounds):
-        order = list(commands(script, seconds, folder).items())
+        order = [
+            each for each in commands(script, seconds, folder).items() if each[0] not in too_slow
+        ]
         random.shuffle(order)
         units = {}
         for sampler, (words, path) in order:
-            printed = run(sampler, words, path, seconds)
+            try:
+                printed = run(sampler, words, path, seconds)
+            except subprocess.TimeoutExpired:
+                too_slow.add(sampler)
+                found.pop(sampler, None)
+                continue
             units[sampler] = printed["units"]
             row = {} if sampler == "(none)" else read(path)
             if "share" in row:
@@ -177,7 +190,10 @@ def measure(name: str, rounds: int, seconds: float, folder: Path) -> list[dict[s
             found.setdefault(sampler, []).append(row)
         for sampler, done in units.items():
             found[sampler][-1]["slowdown"] = units["(none)"] / done
-    rows = []
+    rows: list[dict[str, Any]] = [
+        {"program": name, "sampler": sampler, "hz": HZ, "slowdown": None}
+        for sampler in sorted(too_slow)
+    ]
     for sampler in sorted(set(found) - {"(none)"}):
         low, middle, high = statistics.quantiles([r["slowdown"] for r in found[sampler]], n=4)
         row = {"program": name, "sampler": sampler, "hz": HZ, "slowdown": round(middle, 3)}
@@ -198,9 +214,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    for name in PROGRAMS:
+    for name in options.programs:
         if name == "torch" and not find_spec("torch"):
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core's device plug-ins: loading libraries, and DeviceSink, to which devices implemented in
 // Python report.
+#include <dirent.h>
+#include <fcntl.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "adapters/python/gil.hpp"
 #include "backends/plugin/plugin_library.hpp"
@@ -79,6 +87,35 @@ size_t add_columns(DeviceSink& self, const py::object& kind, const py::object& p
   return accepted;
 }
 
+constexpr size_t kMostEntryPointsBytes = 1 << 20;
+
+bool ends_with(std::string_view text, std::string_view end) noexcept {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// Whether the entry points of a package that is installed in the folder contain the text. What
+// cannot be read has none.
+bool folder_mentions(const std::string& folder, const std::string& text) {
+  DIR* listing = ::opendir(folder.c_str());
+  if (listing == nullptr) return false;
+  bool found = false;
+  std::string bytes;
+  while (const dirent* entry = found ? nullptr : ::readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (!ends_with(name, ".dist-info") && !ends_with(name, ".egg-info")) continue;
+    const int file =
+        ::openat(::dirfd(listing), (name + "/entry_points.txt").c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    bytes.resize(kMostEntryPointsBytes);
+    const ssize_t size = ::read(file, &bytes[0], bytes.size());
+    ::close(file);
+    found = size > 0 && std::string_view(bytes.data(), static_cast<size_t>(size)).find(text) !=
+                            std::string_view::npos;
+  }
+  ::closedir(listing);
+  return found;
+}
+
 }  // namespace
 
 void register_device_plugins(py::module_& module) {
@@ -98,6 +135,18 @@ void register_device_plugins(py::module_& module) {
       "backend. Return its name, its device type (PyTorch's number) and whether it has stubs. "
       "errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any "
       "thread.");
+  module.def(
+      "packages_mention",
+      [](const std::vector<py::bytes>& folders, const std::string& text) {
+        const std::vector<std::string> paths(folders.begin(), folders.end());
+        const WithoutGil release;
+        return std::any_of(paths.begin(), paths.end(), [&text](const std::string& folder) {
+          return folder_mentions(folder, text);
+        });
+      },
+      py::arg("folders"), py::arg("text"),
+      "Return whether a package that is installed in one of the folders has a file "
+      "entry_points.txt whose first MiB contains the text. Any thread.");
   module.def("select_device_stubs", &plugins::select_stubs, py::arg("name"), without_gil,
              "Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; "
              "errors.UnavailableError if it has none.");

@@ -87,7 +87,7 @@ def load(
     Formats: fastprof's own, Chrome/Kineto JSON, Perfetto track events, SQLite databases of nvprof and of Nsight
     Systems (load_nsys()), and sampled stacks: V8's .cpuprofile, speedscope, Firefox's profiler, pprof, text of
     `perf script`, collapsed text, austin's MOJO, Python's profiling.sampling, traces of the JS Self-Profiling API,
-    Hatchet's JSON (Triton's Proton).
+    Hatchet's JSON (Triton's Proton), also as MessagePack.
     Of sampled stacks, each frame is a row for as long as samples have it: times are estimates, and rows are not calls.
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof._core import record_function
 from fastprof.adapters.torch.tracers import install, register_profile
-from fastprof.base import errors
+from fastprof.base import errors, switch_interval
 from fastprof.compat.execution_trace import observer_of_environment
 from fastprof.profiler.lifecycle import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name
@@ -227,15 +227,19 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
         self.on_trace_ready = on_trace_ready
         self.preset_metadata: dict[str, str] = {}
         self.trace_id = ""
-        self._options = make_options(
-            activities=activities,
-            activity_filters=activity_filters,
-            use_cpu=use_cpu,
-            use_cuda=use_cuda,
-            use_device=use_device,
-            use_kineto=use_kineto,
-            **self._arguments(),
-        )
+        try:
+            switch_interval.shorten(self)  # it looks for files of drivers
+            self._options = make_options(
+                activities=activities,
+                activity_filters=activity_filters,
+                use_cpu=use_cpu,
+                use_cuda=use_cuda,
+                use_device=use_device,
+                use_kineto=use_kineto,
+                **self._arguments(),
+            )
+        finally:
+            switch_interval.restore(self)
         self.activities = set(self._options.asked)
         self.activity_filters = {a: set(names) for a, names in self._options.filters.items()}
         self.use_device = use_device or self._options.use_device or _first_device(self.activities)

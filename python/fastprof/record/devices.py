@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from fastprof import _core
-from fastprof.base import errors, switch_interval
+from fastprof.base import errors
 from fastprof.record.activities import ProfilerActivity, as_activity
 from fastprof.record.device_protocol import (
     NO_INDEX,
@@ -260,41 +260,14 @@ def _of_packages() -> Iterator[tuple[str, Any]]:
     """Yield (name, function that loads it) of each entry point.
 
     importlib.metadata parses the entry points of all packages, which is slow if many are installed. It is used
-    only if some package's entry_points.txt contains the group.
+    only if some package's entry_points.txt contains the group. The first profile of every process looks, also beside
+    busy threads, so hundreds of files are read without the GIL.
     """
-    user = object()
-    try:
-        switch_interval.shorten(user)
-        found = any(map(_contains_group, sys.path))
-    finally:
-        switch_interval.restore(user)
-    if not found:
+    path: list[Any] = sys.path  # what is not text, imports ignore, too
+    folders = [os.fsencode(folder or ".") for folder in path if isinstance(folder, str)]
+    if not _core.packages_mention(folders, f"[{_ENTRY_POINTS}]"):
         return
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=_ENTRY_POINTS):
         yield f"{entry.name} = {entry.value}", entry.load
-
-
-def _contains_group(folder: str) -> bool:
-    """Return whether a package in a folder of sys.path has an entry point of the group.
-
-    The first profile of every process needs this, and hundreds of packages may be installed. Plain system calls take
-    3 us a package (importlib.metadata: 50 us).
-    """
-    group = f"[{_ENTRY_POINTS}]".encode()
-    try:
-        names = [n for n in os.listdir(folder or ".") if n.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return False  # a zip file, or it does not exist
-    for name in names:
-        try:
-            file = os.open(f"{folder or '.'}/{name}/entry_points.txt", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            if group in os.read(file, 1 << 20):
-                return True
-        finally:
-            os.close(file)
-    return False

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from perfetto_encoder import field
 from processes import python
@@ -151,6 +152,12 @@ def proton(name: str, own_ns: int, *children: Any) -> dict[str, Any]:
     }
 
 
+def packed(node: dict[str, Any]) -> dict[str, Any]:
+    """The members in the order in which Proton packs them."""
+    children = [packed(child) for child in node["children"]]
+    return {"frame": node["frame"], "metrics": node["metrics"], "children": children}
+
+
 _F = proton("/a/m.py:11@f", 2000, proton("g", 4000))
 HATCHET = json.dumps(
     [proton("ROOT", 0, proton("/a/m.py:1@main", 3000, _F, proton("h", 1000))), {"CUDA": {"0": {"arch": "90"}}}]
@@ -252,6 +259,7 @@ FILES = {
     "cpuprofile": (CPUPROFILE, ROWS), "sampled": (SAMPLED, ROWS), "evented": (EVENTED, ROWS), "gecko": (GECKO, ROWS),
     "processed": (PROCESSED, ROWS), "pprof": (pprof(), SUMS), "pprof.gz": (gzip.compress(pprof()), SUMS),
     "self-profile": (SELF_PROFILE, ROWS), "hatchet": (HATCHET, SUMS), "collapsed": (COLLAPSED, SUMS),
+    "packed hatchet": (msgpack.packb([packed(json.loads(HATCHET)[0]), {}]), SUMS),
     "austin": (AUSTIN, SUMS), "mojo": (MOJO, ROWS), "perf": (PERF, PERF_ROWS),
     "tachyon": (tachyon(), ROWS), "tachyon.be": (tachyon(">", "QI"), ROWS), "tachyon.zst": (tachyon(zstd=True), ROWS),
 }  # fmt: skip
@@ -262,7 +270,12 @@ def test_rows_of_hand_written_profiles(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
     path = write(tmp_path / "profile", content)
     found = rows(path)
-    if name in ("cpuprofile", "self-profile", "hatchet"):  # the files have no names of threads
+    if name in (
+        "cpuprofile",
+        "self-profile",
+        "hatchet",
+        "packed hatchet",
+    ):  # the files have no names of threads
         found = [(text, begin, end, "t") for text, begin, end, _ in found]
     assert found == expected
 
@@ -448,6 +461,12 @@ def test_compressed_samples_without_a_decompressor(
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(fastprof.errors.FormatError, match="pip install zstandard"):
         fastprof.load(write(tmp_path / "profile", tachyon(zstd=True)))
+
+
+def test_packed_trees_without_an_unpacker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "msgpack", None)
+    with pytest.raises(fastprof.errors.FormatError, match="pip install msgpack"):
+        fastprof.load(write(tmp_path / "profile", FILES["packed hatchet"][0]))
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ _SELF_PROFILE = re.compile(
     rb'\s*\{\s*"(?:(?:frames|resources|stacks)"\s*:\s*\[|samples"\s*:\s*\[\s*\{\s*"(?:timestamp|stackId)")'
 )
 _HATCHET = re.compile(rb'\[\s*\{\s*"(?:children"\s*:\s*\[|frame"\s*:\s*\{|metrics"\s*:\s*\{)')
+# MessagePack: a list of maps whose first member is the frame, a map that begins with its name.
+_PACKED_HATCHET = re.compile(
+    rb"(?:[\x91-\x9f]|\xdc..)[\x82\x83]\xa5frame[\x81\x82]\xa4name", re.DOTALL
+)
 # A first field that is a ValueType of two indexes into the table of texts.
 _PPROF = re.compile(rb"\x0a[\x02-\x0c]\x08[\x00-\xff]{1,5}?\x10")
 _MOJO = re.compile(rb"MOJ[\x00-\x0f]")
@@ -64,7 +68,7 @@ def sampled_format(head: bytes) -> str | None:
         if _SELF_PROFILE.match(text):
             return "self-profile"
         return "cpuprofile" if _CPUPROFILE.match(text) else None
-    if _HATCHET.match(text):
+    if _HATCHET.match(text) or _PACKED_HATCHET.match(head):
         return "hatchet"
     if _PPROF.match(head):
         return "pprof"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hatchet's JSON, as Triton's Proton writes it: trees of frames with sums of time.
+"""Hatchet's JSON, as Triton's Proton writes it, also packed as MessagePack: trees of frames with sums of time.
 
 Format: https://hatchet.readthedocs.io (literal), a list of {"frame": {"name"}, "metrics": {...}, "children": [...]}. A
 node's time is its own, without its children's. Proton's last element has the facts of the devices instead.
@@ -24,14 +24,33 @@ _TIME = re.compile(r"time(?: \((\w+)\))?", re.IGNORECASE)
 _PLACE = re.compile(r"(?P<file>[^@]+):(?P<line>\d+)@(?P<name>.+)")
 
 
+def _unpacked(data: bytes) -> Any:
+    """The value of a file of MessagePack. Raises ValueError if it is malformed."""
+    try:
+        import msgpack
+    except ImportError:
+        raise errors.FormatError(
+            "this tree of Hatchet's is packed as MessagePack, which needs the package msgpack: `pip install msgpack`, "
+            'or let Proton write JSON: proton.finalize(output_format="hatchet")'
+        ) from None
+    try:
+        return msgpack.unpackb(data)
+    except (msgpack.UnpackException, UnicodeDecodeError) as error:
+        raise ValueError(f"no MessagePack: {error}") from error
+
+
 def read_hatchet(source: Source) -> EventTable:
-    """Return the rows of the trees, laid one after the other: the file has sums, no times."""
+    """Return the rows of the trees, laid one after the other: the file has sums, no times.
+
+    Raises errors.FormatError for a malformed file, and for MessagePack without the package msgpack.
+    """
     text = whole_file(source, JSON_BYTES_A_BYTE)
     rows = StackRows(source, "hatchet")
     with malformed(source):
         tree = StackTree()
         weights_ns: dict[int, int] = defaultdict(int)
-        ready: list[tuple[int, Any]] = [(-1, each) for each in reversed(json.loads(text))]
+        trees = json.loads(text) if text.lstrip()[:1] == b"[" else _unpacked(text)
+        ready: list[tuple[int, Any]] = [(-1, each) for each in reversed(trees)]
         while ready:
             caller, node = ready.pop()
             if "frame" not in node:  # Proton's facts of devices
