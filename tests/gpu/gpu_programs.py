@@ -169,25 +169,6 @@ def torch_profiler(gpu: Gpu) -> Result:
     return {"faults": [], "facts": {"kernels": _summed(durations)}}
 
 
-def first_enable(gpu: Gpu) -> Result:
-    """What the first profile of a process costs, beside the second."""
-    times = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        prof = profile(activities=BOTH)
-        prof.start()
-        started = time.perf_counter()
-        gpu.step()
-        gpu.synchronize()
-        stepped = time.perf_counter()
-        prof.stop()
-        times.append(
-            {"start_ms": (started - begin) * 1e3, "step_ms": (stepped - started) * 1e3,
-             "stop_ms": (time.perf_counter() - stepped) * 1e3}
-        )  # fmt: skip
-    return {"faults": [], "facts": {"profiles": times}}
-
-
 def memory_kinds(gpu: Gpu) -> Result:
     """Copies and fills have their direction, kind of memory, size and bandwidth."""
     with profile(activities=BOTH) as prof:
@@ -348,7 +329,7 @@ PROGRAMS: dict[str, Callable[[Gpu], Result]] = {
     check.__name__: check
     for check in (
         facts, kernels, torch_profiler, memory_kinds, streams, graphs, cycles, conflict,
-        exit_while_recording, first_enable,
+        exit_while_recording,
     )
 }  # fmt: skip
 

@@ -47,8 +47,8 @@ class Check(NamedTuple):
 CHECKS = (
     Check("facts", 120, True), Check("kernels", 60, True), Check("torch_profiler", 60, True),
     Check("launches_together", 60, True, True), Check("bandwidth", 60, True, True),
-    Check("many_kernels", 60, True), Check("first_enable", 40, True),
-    Check("stamps"), Check("graphs"), Check("capture_between"), Check("torch_then_ours"),
+    Check("many_kernels", 60, True), Check("stamps"), Check("graphs"), Check("capture_between"),
+    Check("torch_then_ours"),
     Check("ours_then_torch"), Check("ours_around_torch"), Check("torch_around_ours"), Check("driver_calls"),
     Check("teardown"), Check("other_client_inside"), Check("triton", 90),
     Check("jax_alone", 90), Check("traces", 90), Check("events_fallback"),

@@ -71,18 +71,12 @@ VIOLATIONS = [
         "base may not include recorder/state",
     ),
     (
-        "csrc/include/fastprof/recorder/hot_path/a.hpp",
-        '#include "fastprof/capture/capture.hpp"',
-        "recorder/hot_path may not include capture",
-    ),
-    (
         "csrc/include/fastprof/recorder/state/a.hpp",
         '#include "fastprof/recorder/store/pool.hpp"',
         "recorder/state may not include recorder/store",
     ),
     ("csrc/include/fastprof/base/a.hpp", '#include "fastprof/fastprof.hpp"', "base may not include ."),
     ("csrc/include/fastprof/base/a.hpp", '#include "a_neighbour.hpp"', "public headers include"),
-    ("csrc/include/fastprof/base/a.hpp", '#include "core/columns.hpp"', "public headers include"),
     ("csrc/include/fastprof/novel/a.hpp", "#include <vector>", "not in PUBLIC"),
     ("csrc/novel/a.cpp", "#include <vector>", "not in COMPILED"),
     (
@@ -90,34 +84,21 @@ VIOLATIONS = [
         '#include "adapters/torch/ops/b.hpp"',
         "adapters/torch/layout may not include adapters/torch/ops",
     ),
-    ("csrc/core/a.cpp", '#include "bindings/b.hpp"', "core may not include bindings"),
     ("csrc/adapters/torch/ops/a.cpp", "  #  include <Python.h>", "csrc/bindings"),
-    ("csrc/include/fastprof/a.hpp", "#include <pybind11/pybind11.h>", "csrc/bindings"),
     ("csrc/adapters/torch/ops/a.cpp", "#include <cuda_runtime.h>", "csrc/backends"),
-    ("csrc/bindings/a.cpp", "#include <nvtx3/nvToolsExt.h>", "csrc/backends"),
     ("csrc/adapters/torch/ops/a.hpp", "#include <ATen/record_function.h>", "csrc/adapters/torch"),
     ("python/fastprof/model/a.py", "from fastprof import views", "model may not import fastprof.views"),
     ("python/fastprof/model/a.py", "from .. import views", "model may not import fastprof.views"),
-    ("python/fastprof/model/a.py", "from ..views.render import b", "model may not import fastprof.v"),
     ("python/fastprof/model/a.py", "def f(): import fastprof.views", "model may not import fastprof.v"),
     ("python/fastprof/model/a.py", 'NEXT = "fastprof.views.render:b"', "model may not import fastprof.v"),
-    ("python/fastprof/base/a.py", "import fastprof.model.table", "base may not import fastprof.model"),
     ("python/fastprof/novel/a.py", "import json", "folder 'novel' is not in PYTHON"),
     ("python/fastprof/novel.py", "import json", "module 'novel' is not in ROOT"),
     ("python/fastprof/errors.py", "import fastprof.views", "errors may not import fastprof.views"),
     ("python/fastprof/views/a.py", "from fastprof import errors", "errors is for programs"),
     ("python/fastprof/views/a.py", "from fastprof import profile", "names of the package itself"),
-    ("python/fastprof/views/a.py", "import fastprof", "names of the package itself"),
     ("python/fastprof/cli/a.py", "import fastprof.integrations.jax", "may not import fastprof.integr"),
-    (
-        "python/fastprof/integrations/a.py",
-        "from fastprof.model import table",
-        "integrations may not import fastprof.model",
-    ),
-    ("python/fastprof/exporters/a.py", "import fastprof.views", "exporters may not import fastprof.views"),
     ("python/fastprof/views/a.py", "from fastprof import _core", "may import fastprof._core"),
     ("python/fastprof/cli/a.py", "def f():\n    from .. import _core", "may import fastprof._core"),
-    ("python/fastprof/exporters/a.py", "from fastprof._core import write", "may import fastprof._core"),
 ]  # fmt: skip
 
 
@@ -135,7 +116,6 @@ def test_a_violation_is_caught(tmp_path: Path, path: str, text: str, message: st
 
 ALLOWED = [
     ("python/fastprof/views/a.py", 'TABLE = "fastprof.exporters.tabular:to_csv"'),
-    ("csrc/include/fastprof/fastprof.hpp", '#include "fastprof/recorder/state/slot.hpp"'),
     ("csrc/include/fastprof/recorder/store/a.hpp", '#include "fastprof/recorder/store/b.hpp"\n#include <sys/mman.h>'),
     ("csrc/include/fastprof/session/a.hpp", '#include "fastprof/recorder/state/state.hpp"'),
     ("csrc/bindings/a.cpp", '#include <Python.h>\n#include "adapters/torch/ops/b.hpp"\n#include "b.hpp"'),
@@ -145,10 +125,6 @@ ALLOWED = [
     ("python/fastprof/exporters/trace_writers.py", "from fastprof import _core"),
     ("python/fastprof/cli/a.py", "import fastprof\nfrom fastprof import _paths, profile"),
     ("python/fastprof/errors.py", "from fastprof.base.errors import Error"),
-    (
-        "python/fastprof/exporters/chrome.py",
-        "import json\nfrom fastprof.model.tree import EventTree\nfrom fastprof.base import errors",
-    ),
 ]  # fmt: skip
 
 

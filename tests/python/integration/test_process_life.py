@@ -102,32 +102,6 @@ def test_fork_inside_a_profile() -> None:
     assert "parent fine" in output
 
 
-def test_child_of_a_fork_may_profile_and_exit() -> None:
-    output = run(
-        """
-        import multiprocessing, warnings
-        import fastprof
-        warnings.simplefilter("ignore", DeprecationWarning)
-
-        def work(queue):
-            with fastprof.profile() as p:
-                with fastprof.record_function("child"):
-                    pass
-            queue.put([e.name for e in p.events()])
-
-        context = multiprocessing.get_context("fork")
-        queue = context.Queue()
-        with fastprof.profile() as p:
-            process = context.Process(target=work, args=(queue,))
-            process.start()
-            print(queue.get(timeout=100))
-            process.join()
-            print("exit", process.exitcode)
-        """
-    )
-    assert "['child']" in output and "exit 0" in output
-
-
 def test_fork_while_other_threads_read_results() -> None:
     """A forked child reads results of its own, whatever the parent's threads were computing."""
     run(

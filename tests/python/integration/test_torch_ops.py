@@ -199,15 +199,6 @@ def test_collectives_are_async(tmp_path: Any) -> None:
     assert table.column("fwd_thread")[backward] == table.thread[forward]
 
 
-def test_names_made_anew_each_time_keep_apart() -> None:
-    def ranges() -> None:
-        for i in range(3000):
-            with torch.profiler.record_function(f"a name made at run time, number {i % 1500:04}"):
-                pass
-
-    assert set(Counter(names_of(ours(ranges))).values()) == {2}
-
-
 def test_nothing_is_left_after_stop() -> None:
     ours(add)
     session = _core.Session()

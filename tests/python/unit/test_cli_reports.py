@@ -147,6 +147,8 @@ def test_the_report_of_a_trace_as_a_page(
         metadata={"host_name": "there", "trace_id": 7, "format": ["odd"]},
     )  # fmt: skip
     fastprof.save(table, "a.fastprof")
+    assert run("report", "a.fastprof") == 0 and not Path("a.html").exists()
+    capsys.readouterr()
     assert run("report", "a.fastprof", "--html", "--open") == 0
     out = capsys.readouterr()
     assert out.out.endswith("wrote a.html\n") and out.err == ""
@@ -194,16 +196,3 @@ def test_the_report_of_a_folder_of_processes(
     ):
         assert line in text.splitlines()
     assert "step" in text and len(fastprof.load(output)) == 1
-
-
-def test_a_page_beside_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """--html alone gives it the file's name; without --html there is none."""
-    monkeypatch.chdir(tmp_path)
-    table = EventTable({"start_ns": [0], "end_ns": [5], "site": [0]}, sites=[fastprof.Site("a")])
-    fastprof.save(table, "a.fastprof")
-    assert run("report", "a.fastprof") == 0
-    assert "wrote" not in capsys.readouterr().out and not Path("a.html").exists()
-    assert run("report", "a.fastprof", "--html") == 0
-    assert capsys.readouterr().out.endswith("wrote a.html\n") and Path("a.html").exists()

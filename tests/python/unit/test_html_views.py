@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fastprof import EventList, EventTable, FunctionEvent, Site, profile, record_function
+from fastprof import (
+    EventList,
+    EventTable,
+    FunctionEvent,
+    ProfilerAction,
+    Site,
+    profile,
+    record_function,
+)
 from fastprof.base.visible_text import visible_text
 
 HOSTILE = [
@@ -123,26 +132,23 @@ def test_a_profile_in_each_state() -> None:
     html, text = shown(prof)
     assert "1 row on 1 thread" in html and ">work<" in html
     assert "1 row on 1 thread" in text and "work" in text
-    with profile() as empty:
+    prof.start()
+    assert "recording again; results are there after stop()" in shown(prof)[0]
+    with record_function("work"), ThreadPoolExecutor(1) as pool:
+        pool.submit(record_function("work").__enter__).result()
+    prof.stop()
+    assert all("2 rows on 2 threads in " in said for said in shown(prof))
+    with profile(acc_events=True, schedule=lambda step: ProfilerAction.RECORD_AND_SAVE) as steps:
+        steps.step()
+    assert all("(the last of 2 recordings)" in said for said in shown(steps))
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        empty = profile(activities=["CPU", "CUDA"])
+    with empty:
         pass
     html, text = shown(empty)
     assert "nothing was recorded" in html and "nothing was recorded" in text
+    assert "not recorded: CUDA: " in html and "not recorded: CUDA: " in text
     assert "disabled" in shown(profile(False))[0]
-
-
-def test_the_report_of_a_cell_has_its_text() -> None:
-    """Code typed into a shell has its lines in linecache alone."""
-    import linecache
-
-    from fastprof.report.sources import source_texts
-
-    name = "<ipython-input-7-abc>"
-    linecache.cache[name] = (10, None, ["def f():\n", "    pass\n"], name)
-    try:
-        assert source_texts([name]) == ({name: "def f():\n    pass\n"}, [])
-        assert source_texts(["<ipython-input-8-abc>"]) == ({}, [])
-    finally:
-        del linecache.cache[name]
 
 
 def test_an_inline_report_is_one_sandboxed_frame() -> None:

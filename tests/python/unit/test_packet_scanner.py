@@ -114,9 +114,7 @@ def test_slices_args_counters_and_arrows_are_read_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_salvage_reads_all_events_before_the_damage(
-    tmp_path: Path, packed: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_salvage_reads_all_events_before_the_damage(tmp_path: Path, packed: bool) -> None:
     data = encode_trace(many(400))
     path = tmp_path / "t.pftrace"
     cut = data[: len(data) // 2]
@@ -127,12 +125,6 @@ def test_salvage_reads_all_events_before_the_damage(
     assert 500 < len(table) < 1800
     damage = str(table.metadata["damage"])
     assert str(path) in damage and ("gzip" in damage if packed else "offset" in damage)
-    assert main(["report", str(path)]) == 2
-    capsys.readouterr()
-    assert main(["report", "--salvage", str(path)]) == 0
-    assert damage in capsys.readouterr().err
-    assert main(["convert", "--salvage", str(path), str(tmp_path / "o.json")]) == 0
-    assert main(["diff", "--salvage", str(path), str(path)]) == 0
     assert main(["explain", "--salvage", str(path)]) == 0
     path.write_bytes(data)
     assert "damage" not in fastprof.load(path, salvage=True).metadata

@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from processes import run_python
-
 import fastprof
 from fastprof import record_function
 
@@ -83,20 +81,3 @@ def test_deep_recursion_and_code_that_is_gone() -> None:
     stacks = [event.stack for event in p.events()]
     assert [stack[0] for stack in stacks] == [f"<made {i}>(3): made_{i}" for i in range(50)]
     assert {len(stack) for stack in stacks} == {128}
-
-
-def test_in_a_forked_child_the_parents_profile_is_over_and_empty() -> None:
-    code = """
-        import os, fastprof
-        p = fastprof.profile()
-        p.start()
-        with fastprof.record_function("parent"):
-            child = os.fork()
-            if child == 0:
-                p.stop()
-                os._exit(10 + len(p.events()))
-            status = os.waitpid(child, 0)[1]
-        p.stop()
-        print(os.waitstatus_to_exitcode(status), [event.name for event in p.events()])
-    """
-    assert run_python(code) == "10 ['parent']\n"
