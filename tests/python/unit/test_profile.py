@@ -252,11 +252,3 @@ def test_overwriting_keeps_the_newest() -> None:
                 pass
     assert set(names(p)) == {"new"}
     assert p.event_table.dropped["overwritten"] > 0
-
-
-def test_a_copied_profile_has_nothing_of_its_run() -> None:
-    with fastprof.profile() as prof:
-        pass
-    state = prof.__getstate__()
-    assert [state[name] for name in ("_recording", "step_rec_fn", "_due", "_due_for")] == [None] * 4
-    assert set(state) == set(vars(prof))

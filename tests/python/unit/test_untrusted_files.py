@@ -327,24 +327,6 @@ def test_deep_trees_in_every_reader(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - limit < 60
 
 
-def test_equal_stacks_are_summed_where_their_text_would_be_huge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fastprof.exporters import stacks
-    from fastprof.model.table import CodedColumn
-
-    table = EventTable(
-        {"start_ns": [0, 10**6, 2 * 10**6], "end_ns": [5000, 10**6 + 7000, 2 * 10**6 + 1000]}
-        | {"site": [0, 0, 0]},
-        sites=[fastprof.Site("a")],
-        coded={"stack": CodedColumn.encode([["inner", "outer"]] * 3)},
-    )
-    events = fastprof.EventList.from_table(table)
-    assert list(stacks.collapsed_stacks(events)) == [f"outer;inner {us}" for us in (5, 7, 1)]
-    monkeypatch.setattr(stacks, "_MAX_CHARS", 10)
-    assert list(stacks.collapsed_stacks(events)) == ["outer;inner 13"]
-
-
 def test_streams_are_named_in_messages() -> None:
     """By their name if they have one; reading goes on where the stream is."""
 
