@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gloo_jobs import BEGIN, require_gloo, run_job
 from processes import python
 from rank_tables import OP, Row, job_of, profiler_step, table_of
 from recorder_programs import command
@@ -28,15 +29,8 @@ pytestmark = pytest.mark.integrations
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 JOB = """
-import os, signal, sys, time, warnings
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
-import fastprof
-
 def work(rank, size, store):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    begin(rank, size, store)
     chosen = fastprof.schedule(wait=1, warmup=1, active=10, repeat=1)
     handler = fastprof.rank_trace_handler("ranks")
     with fastprof.profile(schedule=chosen, on_trace_ready=handler) as prof:
@@ -65,12 +59,7 @@ def ranks_command(folder: Path, *options: str) -> str:
 
 
 def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    (tmp_path / "job.py").write_text(JOB)
-    done = python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
-    assert done.stdout == "[1, 1, -9, 1]\n"
+    assert run_job(tmp_path, JOB) == "[1, 1, -9, 1]\n"
     values = json.loads(ranks_command(tmp_path, "--as-json"))
     (killed,) = values["killed"]
     assert (killed["rank"], killed["step"], killed["alive"]) == (2, 7, False)
@@ -95,8 +84,8 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
 
 
 SEVERAL_GROUPS = """            if step == 4:
-                begin, mine = time.time_ns(), f"ranks/calls-*-{os.getpid()}.[0-9]"
-                while not any(json.load(open(each))["taken_ns"] > begin for each in glob.glob(mine)):
+                start_ns, mine = time.time_ns(), f"ranks/calls-*-{os.getpid()}.[0-9]"
+                while not any(json.load(open(each))["taken_ns"] > start_ns for each in glob.glob(mine)):
                     time.sleep(0.01)
             for _ in range(20 if step == 3 else 0):  # so that both threads of each group have calls
                 dist.all_reduce(torch.ones(4))
@@ -110,19 +99,15 @@ SEVERAL_GROUPS = """            if step == 4:
 def test_collectives_of_a_killed_rank_in_a_job_of_several_groups(tmp_path: Path) -> None:
     """torch's flight recorder, which alone knows the groups, was copied before; later collectives follow from it."""
     torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
+    require_gloo()
     if not hasattr(torch._C._distributed_c10d, "_dump_fr_trace_json"):
         pytest.skip("torch has no flight recorder for gloo")
     groups = (
         "    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]; pair = pairs[rank // 2]\n"
     )
     forward = '            with fastprof.record_function("forward"):\n'
-    program = JOB.replace(forward, SEVERAL_GROUPS).replace("import os,", "import glob, json, os,")
-    program = program.replace("    chosen =", f"{groups}    chosen =")
-    (tmp_path / "job.py").write_text(program)
-    done = python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
-    assert done.stdout == "[1, 1, -9, 1]\n"
+    program = JOB.replace(forward, SEVERAL_GROUPS).replace("    chosen =", f"{groups}    chosen =")
+    assert run_job(tmp_path, program) == "[1, 1, -9, 1]\n"
     job = fastprof.ranks.open(tmp_path / "ranks")
     assert [each["rank"] for each in job.killed] == [2]
     calls = job.collectives
@@ -167,15 +152,8 @@ def test_groups_of_calls_are_right_or_unknown(seed: int) -> None:
 
 
 DDP_JOB = """
-import os, signal, sys, warnings
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
-import fastprof
-
 def work(rank, size, store):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    begin(rank, size, store)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     step = 0
@@ -200,10 +178,8 @@ if __name__ == "__main__":
 
 def test_flight_recorders_of_a_job_with_a_killed_rank(folder: Path, tmp_path: Path) -> None:
     """The parent ends orderly, which once removed what the killed rank had left."""
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    (tmp_path / "job.py").write_text(DDP_JOB)
+    require_gloo()
+    (tmp_path / "job.py").write_text(BEGIN + DDP_JOB)
     words = [sys.executable, "job.py", str(tmp_path / "store")]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as job:
         while len(marks := list(tmp_path.glob("started-*"))) < 4:

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from gloo_jobs import run_job
 from processes import python
 
 import fastprof
@@ -108,16 +108,8 @@ def test_shards_of_an_earlier_job_are_left_out(
 
 
 JOB = """
-import sys, time, warnings
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
-import fastprof
-
 def work(rank, size, store):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    begin(rank, size, store)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     chosen = fastprof.schedule(wait=1, warmup=1, active=10, repeat=1)
@@ -133,17 +125,13 @@ def work(rank, size, store):
 
 if __name__ == "__main__":
     size = int(sys.argv[1])
-    mp.spawn(work, args=(size, sys.argv[2]), nprocs=size)
+    torch.multiprocessing.spawn(work, args=(size, sys.argv[2]), nprocs=size)
 """
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    (tmp_path / "job.py").write_text(JOB)
-    python("job.py", size, tmp_path / "store", cwd=tmp_path, check=True)
+    run_job(tmp_path, JOB, size)
     job = fastprof.ranks.open(tmp_path / "ranks")
     assert job.ranks == list(range(size)) and job.world_size == size and job.problems == []
     assert job.steps.tolist() == list(range(2, 12))

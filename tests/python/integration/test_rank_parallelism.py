@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from processes import python
+from gloo_jobs import run_job
 
 import fastprof
 
@@ -17,14 +16,9 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 # Forked after the import of torch, which takes seconds.
 HEAD = """
-import os, sys, time, warnings
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-import fastprof
 
-size, store, slow = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+size, slow, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 
 def delay(rank):
     with fastprof.record_function("planted"):
@@ -36,8 +30,7 @@ def layers(count):
 """
 TAIL = """
 def main(rank):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=size)
+    begin(rank, size, store)
     step = steps(rank)
     chosen = fastprof.schedule(wait=1, warmup=1, active=20, repeat=1)
     handler = fastprof.rank_trace_handler("ranks")
@@ -136,12 +129,7 @@ def steps(rank):
 
 
 def job_of(folder: Path, program: str, size: int, slow: int) -> fastprof.ranks.Job:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    (folder / "job.py").write_text(HEAD + program + TAIL)
-    done = python("job.py", size, folder / "store", slow, cwd=folder, check=True)
-    assert done.stdout == f"{[0] * size}\n", done.stderr[-9000:]
+    assert run_job(folder, HEAD + program + TAIL, size, slow) == f"{[0] * size}\n"
     return fastprof.ranks.open(folder / "ranks")
 
 

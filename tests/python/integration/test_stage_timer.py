@@ -5,21 +5,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from processes import python
+from gloo_jobs import run_job
 
 import fastprof
 
 JOB = """
-import json, sys, time, warnings
-warnings.simplefilter("ignore")
-import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
-import fastprof
-
 SIZE, EVERY, TRIALS = 3, 5, 24
 STAGES = ("data", "forward", "backward", "optimizer")
 
@@ -34,8 +26,7 @@ class Slow(torch.autograd.Function):
         return grad, None
 
 def work(rank, store):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=SIZE)
+    begin(rank, SIZE, store)
     net = torch.nn.Linear(8, 8)
     model = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -64,17 +55,13 @@ def work(rank, store):
     dist.destroy_process_group()
 
 if __name__ == "__main__":
-    mp.spawn(work, args=(sys.argv[1],), nprocs=SIZE)
+    torch.multiprocessing.spawn(work, args=(sys.argv[1],), nprocs=SIZE)
 """
 
 
 @pytest.mark.integrations
 def test_planted_delays_of_a_real_job_are_found(tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    (tmp_path / "job.py").write_text(JOB)
-    python("job.py", tmp_path / "store", cwd=tmp_path, check=True)
+    run_job(tmp_path, JOB)
     found = json.loads((tmp_path / "found.json").read_text())
     assert [first for _, _, first in found] == [5 * trial for trial in range(24)]
     stages = ("data", "forward", "backward", "optimizer")
