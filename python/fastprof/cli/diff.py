@@ -19,6 +19,7 @@ from fastprof.cli.aggregates import are_aggregates, diff_aggregates
 from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
 from fastprof.cli.outcome import check_output
+from fastprof.cli.parser import OldSpelling
 from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
@@ -86,12 +87,13 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--per-call", action="store_true", help="compare the mean time of a call, not the sum"
     )
-    parser.add_argument(
+    order = parser.add_argument(
         "--sort-by",
         choices=SORTS,
         default="change",
         help="sort by absolute change (default), growth, growth in percent, name, or change in calls",
     )
+    parser.add_argument("--sort", action=OldSpelling, now=order)
     parser.add_argument(
         "--row-limit", type=int, default=30, metavar="N", help="rows to print, -1 for all (30)"
     )

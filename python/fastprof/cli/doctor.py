@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fastprof import __version__
 from fastprof.base.formatting import counted
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.cli.checks import Finding
@@ -53,9 +54,10 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="print a line per feature, with reasons"
     )
-    parser.add_argument(
+    as_json = parser.add_argument(
         "--as-json", action="store_true", help="print one JSON object instead of text"
     )
+    parser.add_argument("--json", action=OldSpelling, now=as_json)
     parser.add_argument(
         "trace", metavar="TRACE", nargs="?", help="examine this trace instead; - is standard input"
     )

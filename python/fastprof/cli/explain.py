@@ -13,6 +13,7 @@ from fastprof.base import errors
 from fastprof.cli.merge import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output, print_message
+from fastprof.cli.parser import OldSpelling
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import (
@@ -66,10 +67,14 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("-m", metavar="MODULE", help="with --live: run a module, like python -m")
     parser.add_argument("-c", metavar="CODE", help="with --live: run code, like python -c")
     parser.add_argument("--step", metavar="NAME", help="name of the ranges that are steps")
-    parser.add_argument("--as-json", action="store_true", help="print JSON instead of text")
-    parser.add_argument(
+    as_json = parser.add_argument(
+        "--as-json", action="store_true", help="print JSON instead of text"
+    )
+    file = parser.add_argument(
         "--explanation", metavar="PATH", help="write the explanation to a file instead"
     )
+    parser.add_argument("--json", action=OldSpelling, now=as_json)
+    parser.add_argument("-o", "--output", action=OldSpelling, now=file)
     parser.add_argument(
         "--my-code", action="store_true", help="list only calls of the program's own files"
     )

@@ -6,14 +6,36 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fastprof.base.formatting import suggestion
 
-__all__ = ["CommandParser"]
+__all__ = ["CommandParser", "OldSpelling"]
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
+
+
+class OldSpelling(argparse.Action):
+    """An undocumented earlier spelling: does what the option `now` does, and prints that option's name to stderr."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, now: argparse.Action) -> None:
+        hidden = argparse.SUPPRESS
+        super().__init__(option_strings, now.dest, now.nargs, default=hidden, help=hidden)
+        self.type, self.choices, self._now = now.type, now.choices, now
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Print the new spelling, and set the option's value."""
+        now = self._now.option_strings[0]
+        print(f"fastprof: {option_string} is now spelled {now}", file=sys.stderr)
+        self._now(parser, namespace, values, now)
 
 
 class CommandParser(argparse.ArgumentParser):

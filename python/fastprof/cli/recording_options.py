@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
@@ -53,10 +54,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="also record the Python processes that the program starts, and theirs",
     )
-    recording.add_argument(
+    shapes = recording.add_argument(
         "--record-shapes", action="store_true", help="record the shapes of op inputs"
     )
-    recording.add_argument(
+    memory = recording.add_argument(
         "--profile-memory", action="store_true", help="record allocations and frees"
     )
     recording.add_argument(
@@ -69,7 +70,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         action="store_true",
         help="as --python-memory, but record each block: exact sums, and the program runs several times slower",
     )
-    recording.add_argument(
+    stack = recording.add_argument(
         "--with-stack",
         action="store_true",
         help="record the Python stack of each range, and the calls between them (unless --no-calls)",
@@ -94,7 +95,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         metavar="NAME",
         help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
     )
-    recording.add_argument(
+    records = recording.add_argument(
         "--max-records-mb",
         type=int,
         default=0,
@@ -119,6 +120,13 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         help="record into a new file, from which `fastprof recover FILE` makes the trace if the process is killed;"
         " removed once the results are written",
     )
+    for old, now in (
+        ("--shapes", shapes),
+        ("--memory", memory),
+        ("--stack", stack),
+        ("--max-mb", records),
+    ):
+        recording.add_argument(old, action=OldSpelling, now=now)
     return recording
 
 

@@ -324,16 +324,7 @@ def test_many_profiles_take_no_memory() -> None:
 def test_the_self_test_is_in_no_profile(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch\nheld = torch.ones(1000) + 1\n")
-    command = [
-        "-m",
-        "fastprof",
-        "run",
-        "--profile-memory",
-        "--calls",
-        "-o",
-        "it.fastprof",
-        "script.py",
-    ]
+    command = ["-m", "fastprof", "run", "--memory", "--calls", "-o", "it.fastprof", "script.py"]
     python(*command, cwd=tmp_path, check=True)
     events = EventList.from_table(fastprof.load(tmp_path / "it.fastprof"))
     assert {"torch/__init__.py" in event.name for event in events} == {False, True}

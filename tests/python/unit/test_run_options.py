@@ -20,20 +20,33 @@ class _ProfileBegins(BaseException):
     """Raised instead of profiling, with the arguments of profile()."""
 
 
-def arguments_of_profile(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    def begin(**given: Any) -> None:
-        raise _ProfileBegins(given)
-
-    monkeypatch.setattr(fastprof, "profile", begin)
-    with pytest.raises(_ProfileBegins) as begun:
-        cli.main(["run", *words, "-c", "pass"])
-    given: dict[str, Any] = begun.value.args[0]
-    return given
+DEFAULTS: dict[str, Any] = {
+    "record_shapes": False,
+    "profile_memory": False,
+    "with_stack": False,
+    "with_flops": False,
+    "with_modules": False,
+    "all_threads": True,
+    "max_bytes": 0,
+    "overflow": "drop_newest",
+    "spill_folder": None,
+    "backing_file": None,
+    "keep_backing_file": False,
+    "counters": [],
+    "python_calls": fastprof.CallFilter(sum_frequent=True),
+    "native": False,
+    "follow_children": False,
+    "python_memory": False,
+    "sample_tasks": False,
+    "on_trace_ready": None,
+    "sample_hz": None,
+}
 
 
 @pytest.mark.parametrize(
     ("words", "changes"),
     [
+        ([], {}),
         (["--calls"], {"python_calls": True}),
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--follow"], {"follow_children": True}),
@@ -68,8 +81,13 @@ def arguments_of_profile(words: list[str], monkeypatch: pytest.MonkeyPatch) -> d
 def test_each_option_is_an_argument_of_profile(
     words: list[str], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without = arguments_of_profile([], monkeypatch)
-    assert arguments_of_profile(words, monkeypatch) == without | changes
+    def begin(**given: Any) -> None:
+        raise _ProfileBegins(given)
+
+    monkeypatch.setattr(fastprof, "profile", begin)
+    with pytest.raises(_ProfileBegins) as begun:
+        cli.main(["run", *words, "-c", "pass"])
+    assert begun.value.args[0] == DEFAULTS | changes
 
 
 RANGES = "import sys, fastprof\nwith fastprof.record_function('inside'): print(sys.argv)"
@@ -189,6 +207,31 @@ def test_only_run_has_a_program() -> None:
     parser = cli.make_parser("fastprof")
     for words in (["report", "s.py"], ["--includes"], []):
         assert cli.split_program(parser, words) == (words, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (["run", "--memory", "--no-trace", "-c", "pass"], "--memory is now spelled --profile-memory"),
+        (["run", "--max-mb", "9", "--no-trace", "-c", "pass"], "--max-mb is now spelled --max-records-mb"),
+        (["explain", "--json", "-o", "why.json", "t.json"], "-o is now spelled --explanation"),
+        (["explain", "--live", "--json", "-c", "pass"], "--json is now spelled --as-json"),
+        (["diff", "--sort", "count", "t.json", "t.json"], "--sort is now spelled --sort-by"),
+        (["doctor", "--json"], "--json is now spelled --as-json"),
+    ],
+)  # fmt: skip
+def test_earlier_spellings_work_and_name_the_new_ones(
+    words: list[str], now: str, tmp_path: Path, capsys: Capsys
+) -> None:
+    with fastprof.profile() as prof, fastprof.record_function("work"):
+        pass
+    prof.export("t.json")
+    assert cli.main(words) == 0
+    said = capsys.readouterr()
+    assert f"fastprof: {now}\n" in said.err
+    if "--json" in words:  # what is printed is JSON, as before
+        text = Path("why.json").read_text() if "-o" in words else said.out or said.err
+        assert '"findings"' in text or '"first"' in text
 
 
 def test_a_page_of_a_run_has_the_name_that_is_given(tmp_path: Path, capsys: Capsys) -> None:
