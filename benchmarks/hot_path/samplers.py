@@ -114,6 +114,10 @@ def commands(script: Path, seconds: float, out: Path) -> dict[str, tuple[list[st
         if starts and starts.returncode == 0:
             path = str(out / file)
             found[name] = ([command, *(word or path for word in words), *program], out / file)
+    if sys.version_info >= (3, 15):  # the standard library's
+        words = ["-m", "profiling.sampling", "run", "-r", str(HZ), "-a", "--binary", "-o"]
+        path = str(out / "tachyon.bin")
+        found["profiling.sampling"] = ([sys.executable, *words, path, *program[1:]], Path(path))
     if find_spec("pyinstrument"):
         path = out / "instrument.json"
         words = ["-m", "pyinstrument", "-i", "0.001", "-r", "speedscope", "-o", str(path)]

@@ -22,17 +22,10 @@ struct CallingInstruction {
 // frame: null if there is none.
 FASTPROF_ALWAYS_INLINE CallingInstruction
 instruction_of(const _PyInterpreterFrame* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-  while (frame != nullptr && frame->owner == FRAME_OWNED_BY_CSTACK) frame = frame->previous;
-#endif
+  while (frame != nullptr && is_of_loop(frame)) frame = frame->previous;
   if (FASTPROF_UNLIKELY(frame == nullptr)) return {nullptr, 0};
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* code = frame->f_executable;
-  return {code, frame->instr_ptr - _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code))};
-#else
-  return {reinterpret_cast<PyObject*>(frame->f_code),
-          frame->prev_instr - _PyCode_CODE(frame->f_code)};
-#endif
+  PyObject* code = code_of(frame);
+  return {code, unit_of(frame, code)};
 }
 #endif
 

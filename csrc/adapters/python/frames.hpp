@@ -8,12 +8,18 @@
 
 #include <cstdint>
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+// The layout of 3.14 and 3.15 is the same; of a later version it is not known.
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000 && !defined(Py_GIL_DISABLED) && \
+    !defined(Py_STACKREF_DEBUG)
 #define FASTPROF_INTERNAL_FRAMES 1
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
 #endif
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe_structs.h>
+#else
 #include <internal/pycore_frame.h>
+#endif
 #undef Py_BUILD_CORE
 #else
 #define FASTPROF_INTERNAL_FRAMES 0
@@ -30,6 +36,59 @@ struct PythonFrame {
   intptr_t offset;
 };
 
+#if FASTPROF_INTERNAL_FRAMES
+// The object that a word of a frame refers to, without a reference of its own. From 3.14 on its low
+// bits are a tag.
+#if PY_VERSION_HEX >= 0x030E0000
+inline PyObject* object_of(_PyStackRef word) noexcept {
+  return reinterpret_cast<PyObject*>(word.bits & ~uintptr_t{3});
+}
+#else
+inline PyObject* object_of(PyObject* word) noexcept {
+  return word;
+}
+#endif
+
+inline PyObject* code_of(const _PyInterpreterFrame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return object_of(frame->f_executable);
+#else
+  return reinterpret_cast<PyObject*>(frame->f_code);
+#endif
+}
+
+// The index of a frame's instruction among the units of its code; below 0: not started.
+inline intptr_t unit_of(const _PyInterpreterFrame* frame, PyObject* code) noexcept {
+  const auto* units = reinterpret_cast<const _Py_CODEUNIT*>(
+      reinterpret_cast<PyCodeObject*>(code)->co_code_adaptive);
+#if PY_VERSION_HEX >= 0x030D0000
+  return frame->instr_ptr - units;
+#else
+  return frame->prev_instr - units;
+#endif
+}
+
+// Whether it is a frame of the evaluation loop, not of a function.
+inline bool is_of_loop(const _PyInterpreterFrame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030E0000
+  return frame->owner >= FRAME_OWNED_BY_INTERPRETER;
+#elif PY_VERSION_HEX >= 0x030C0000
+  return frame->owner == FRAME_OWNED_BY_CSTACK;
+#else
+  (void)frame;
+  return false;
+#endif
+}
+
+inline _PyInterpreterFrame* innermost_frame_of(PyThreadState* thread) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return thread->current_frame;
+#else
+  return thread->cframe->current_frame;
+#endif
+}
+#endif
+
 // Other interpreters give access only through frame objects, whose reference counts the GIL guards.
 #if FASTPROF_INTERNAL_FRAMES || PY_VERSION_HEX < 0x030B0000
 #define FASTPROF_FRAMES_NEED_GIL 0
@@ -44,12 +103,13 @@ struct FramePosition {
   intptr_t instruction;
 };
 inline FramePosition innermost_python_frame(PyThreadState* thread) noexcept {
+#if FASTPROF_INTERNAL_FRAMES
+  const _PyInterpreterFrame* frame = innermost_frame_of(thread);
 #if PY_VERSION_HEX >= 0x030D0000
-  const _PyInterpreterFrame* frame = thread->current_frame;
   return {frame, frame != nullptr ? reinterpret_cast<intptr_t>(frame->instr_ptr) : 0};
-#elif FASTPROF_INTERNAL_FRAMES
-  const _PyInterpreterFrame* frame = thread->cframe->current_frame;
+#else
   return {frame, frame != nullptr ? reinterpret_cast<intptr_t>(frame->prev_instr) : 0};
+#endif
 #else
   const PyFrameObject* frame = thread->frame;
   return {frame, frame != nullptr ? intptr_t{frame->f_lasti} : 0};
@@ -69,28 +129,12 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames, u
     if (entries != nullptr && count != 0) entries[count - 1] = true;
   };
 #if FASTPROF_INTERNAL_FRAMES
-#if PY_VERSION_HEX >= 0x030D0000
-  const _PyInterpreterFrame* frame = thread->current_frame;
-#else
-  const _PyInterpreterFrame* frame = thread->cframe->current_frame;
-#endif
+  const _PyInterpreterFrame* frame = innermost_frame_of(thread);
   for (; frame != nullptr && count < capacity; frame = frame->previous) {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject* code = frame->f_executable;
-    if (frame->owner == FRAME_OWNED_BY_CSTACK) end_loop();
-    if (code == nullptr || !PyCode_Check(code)) continue;  // a shim frame of the interpreter
-    const auto offset = static_cast<intptr_t>(frame->instr_ptr -
-                                              _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)));
-#else
-    auto* code = reinterpret_cast<PyObject*>(frame->f_code);
-#if PY_VERSION_HEX >= 0x030C0000
-    if (frame->owner == FRAME_OWNED_BY_CSTACK) {
-      end_loop();
-      continue;
-    }
-#endif
-    const auto offset = static_cast<intptr_t>(frame->prev_instr - _PyCode_CODE(frame->f_code));
-#endif
+    PyObject* code = code_of(frame);
+    if (is_of_loop(frame)) end_loop();
+    if (code == nullptr || !PyCode_Check(code) || is_of_loop(frame)) continue;
+    const intptr_t offset = unit_of(frame, code);
     if (offset >= 0) {  // else not started
       if (entries != nullptr) entries[count] = false;
       frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};

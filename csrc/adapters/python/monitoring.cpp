@@ -135,16 +135,6 @@ void for_each_traceable_thread(Visit&& visit) {
 
 // ---- callbacks ---------------------------------------------------------------------------------
 
-#if FASTPROF_INTERNAL_FRAMES
-_PyInterpreterFrame* innermost_frame_of(PyThreadState* thread) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return thread->current_frame;
-#else
-  return thread->cframe->current_frame;
-#endif
-}
-#endif
-
 // The caller of the function whose start a callback reports. Unknown where frames are objects,
 // since reading it would cost more than the record.
 CallingInstruction caller_on(PyThreadState* thread) noexcept {
@@ -160,7 +150,7 @@ CallingInstruction caller_on(PyThreadState* thread) noexcept {
 PyObject* first_argument_on(PyThreadState* thread) noexcept {
 #if FASTPROF_INTERNAL_FRAMES
   _PyInterpreterFrame* frame = innermost_frame_of(thread);
-  return frame == nullptr ? nullptr : frame->localsplus[0];
+  return frame == nullptr ? nullptr : object_of(frame->localsplus[0]);
 #else
   // A borrowed reference: the frame holds the argument.
   PyFrameObject* frame = PyThreadState_GetFrame(thread);

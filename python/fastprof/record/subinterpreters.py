@@ -16,7 +16,7 @@ class Subinterpreters:
     """Whether subinterpreters existed between begin() and end(). Use from one thread at a time."""
 
     def __init__(self) -> None:
-        self._loaded: set[str] = set()
+        self._loaded = set(_MODULES)  # of a begin() that is interrupted, end() knows nothing
         self._seen = False
         self._replaced: list[tuple[Any, Any, Any]] = []  # module, its create(), ours
 

@@ -61,7 +61,7 @@ def test_each_entry_is_recorded_once() -> None:
         with condition:  # calls __enter__ of its own lock
             pass
         lock.__enter__()
-        lock.__exit__()
+        lock.__exit__(None, None, None)
     assert entries(prof.event_table) == {LOCK: 2, RLOCK: 3}
     with fastprof.profile() as prof, lock:  # without calls
         pass
