@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, LIBRARIES, need, run
+from compilers import INCLUDE, compile_and_link, need, run
 from library_host import SOURCES, check, steps
 
 pytestmark = pytest.mark.compilers
@@ -27,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(folder: Path, output: str, source: str, *flags: str) -> Path:
     path = folder / output
     if not path.exists():
-        run([need("g++"), "-std=c++17", "-O0", f"-I{INCLUDE}", *flags, SOURCES / source,
-             "-o", path, *LIBRARIES])  # fmt: skip
+        command = ("-std=c++17", "-O0", f"-I{INCLUDE}", *flags)
+        compile_and_link("g++", path, [SOURCES / source], *command)
     return path
 
 

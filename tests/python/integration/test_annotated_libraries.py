@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import COMPILERS, INCLUDE, LIBRARIES, need, run
+from compilers import COMPILERS, INCLUDE, compile_and_link, run
 from library_host import SOURCES, check, steps
 
 pytestmark = pytest.mark.compilers
@@ -30,9 +30,10 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     def compile_once(name: str, *arguments: str | Path, compiler: str = "g++") -> Path:
         output = folder / f"{name}-{compiler.strip('+')}"
         if not output.exists():
-            sources = [SOURCES / a if str(a).endswith(".cpp") else a for a in arguments]
-            command = [need(compiler), "-std=c++17", "-O0", f"-I{INCLUDE}", *sources]
-            run([*command, "-o", output, *LIBRARIES])
+            # Names of sources there, or paths of others and of objects.
+            files = [a for a in arguments if isinstance(a, Path) or a.endswith(".cpp")]
+            flags = ["-std=c++17", "-O0", f"-I{INCLUDE}", *(a for a in arguments if a not in files)]
+            compile_and_link(compiler, output, [SOURCES / file for file in files], *map(str, flags))
         return output
 
     return compile_once

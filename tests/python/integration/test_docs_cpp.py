@@ -15,7 +15,7 @@ import pytest
 import fastprof
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, LIBRARIES, need, run
+from compilers import INCLUDE, compile_and_link
 
 pytestmark = pytest.mark.compilers
 
@@ -52,9 +52,8 @@ SHOWN void backward(uint64_t thread) {
 def compile_to(output: Path, text: str, *flags: str) -> Path:
     source = output.with_suffix(".cpp")
     source.write_text(text)
-    run([need("g++"), "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", *flags,
-         source, "-o", output, *LIBRARIES])  # fmt: skip
-    return output
+    strict = ("-O0", "-Wall", "-Wextra", "-Werror")
+    return compile_and_link("g++", output, [source], "-std=c++17", *strict, f"-I{INCLUDE}", *flags)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import COMPILERS, INCLUDE, LIBRARIES, need, run
+from compilers import COMPILERS, INCLUDE, LIBRARIES, compile_and_link, need, run
 from library_host import SOURCES, check, steps
 
 pytestmark = pytest.mark.compilers
@@ -25,20 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("libraries")
 
 
-def compile_to(compiler: str, output: Path, sources: Sequence[str | Path], *flags: str) -> Path:
+def compile_to(compiler: str, output: Path, sources: Sequence[Path], *flags: str) -> Path:
     if not output.exists():
-        run(
-            [
-                need(compiler),
-                "-std=c++17",
-                f"-I{INCLUDE}",
-                *flags,
-                *sources,
-                "-o",
-                output,
-                *LIBRARIES,
-            ]
-        )
+        compile_and_link(compiler, output, sources, "-std=c++17", f"-I{INCLUDE}", *flags)
     return output
 
 
@@ -247,19 +236,8 @@ def test_eighty_units_in_one_library(folder: Path, compiler: str) -> None:
     objects = []
     # One object file is linked eighty times under other names: the headers' definitions are under test.
     base = folder / f"unit-{compiler.strip('+')}.o"
-    run(
-        [
-            need(compiler),
-            "-std=c++17",
-            "-fPIC",
-            f"-I{INCLUDE}",
-            "-DNUMBER=0",
-            "-c",
-            SOURCES / "unit.cpp",
-            "-o",
-            base,
-        ]
-    )
+    flags = ("-std=c++17", "-fPIC", f"-I{INCLUDE}", "-DNUMBER=0", "-c")
+    compile_and_link(compiler, base, [SOURCES / "unit.cpp"], *flags)
     mangled = "_Z6unit_0v"
     for i, _ in enumerate(units):
         copy = folder / f"unit-{compiler.strip('+')}-{i}.o"

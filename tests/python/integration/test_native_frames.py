@@ -20,7 +20,7 @@ import fastprof
 from fastprof import profile, record_function
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, LIBRARIES, need, run
+from compilers import INCLUDE, compile_and_link, run
 from followed_programs import STRICT
 from library_host import SOURCES
 
@@ -38,9 +38,8 @@ needs_loops = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("native") / NAME
-    run([need("g++"), "-std=c++17", "-O1", "-fPIC", "-shared", f"-I{INCLUDE}",
-         SOURCES / "callbacks.cpp", "-o", output, *LIBRARIES])  # fmt: skip
-    return output
+    flags = ("-std=c++17", "-O1", "-fPIC", "-shared", f"-I{INCLUDE}")
+    return compile_and_link("g++", output, [SOURCES / "callbacks.cpp"], *flags)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import fastprof
 from fastprof import record_function
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, LIBRARIES, need, run
+from compilers import INCLUDE, compile_and_link
 
 pytestmark = pytest.mark.compilers
 
@@ -28,19 +28,8 @@ Observe = Callable[..., Callable[[], list[str]]]
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     output = tmp_path_factory.mktemp("observer") / "libobserver.so"
-    run(
-        [
-            need("g++"),
-            "-std=c++17",
-            f"-I{INCLUDE}",
-            "-shared",
-            "-fPIC",
-            SOURCE,
-            "-o",
-            output,
-            *LIBRARIES,
-        ]
-    )
+    flags = ("-std=c++17", f"-I{INCLUDE}", "-shared", "-fPIC")
+    compile_and_link("g++", output, [SOURCE], *flags)
     loaded = ctypes.CDLL(str(output))
     loaded.take_seen.restype = ctypes.c_char_p
     return loaded

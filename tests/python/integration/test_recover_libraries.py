@@ -14,7 +14,7 @@ import pytest
 import fastprof
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import EITHER_COMPILER, INCLUDE, STRICT, build, need, run
+from compilers import EITHER_COMPILER, build
 
 pytestmark = pytest.mark.compilers
 
@@ -98,20 +98,7 @@ def libraries(folder: Path, compiler: str) -> list[Path]:
 @cache
 def program_object(folder: Path, compiler: str, *flags: str) -> Path:
     output = folder / f"program-{compiler}{''.join(flags)}.o"
-    run(
-        [
-            need(compiler),
-            "-std=c++17",
-            *STRICT,
-            f"-I{INCLUDE}",
-            "-c",
-            *flags,
-            folder / "program.cpp",
-            "-o",
-            output,
-        ]
-    )
-    return output
+    return build(compiler, output, [folder / "program.cpp"], flags=["-c", *flags])
 
 
 @pytest.mark.parametrize("kind", KINDS)
