@@ -268,7 +268,7 @@ TEST(memory_is_flat_over_a_thousand_sessions) {
   const uint64_t before = resident_bytes();
   run(scaled(1000), 3000);
   CHECK(fp::state()->chunk_count <= chunks + 1);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
   (void)before;  // they keep freed memory
 #else
   // Room for the allocator's whims; a session leaves nothing, a leak of one chunk each would be 64
@@ -278,7 +278,7 @@ TEST(memory_is_flat_over_a_thousand_sessions) {
 }
 
 TEST(memory_of_a_large_session_is_given_back) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
   SKIP("sanitizers keep freed memory resident");
 #else
   const uint64_t before = resident_bytes();

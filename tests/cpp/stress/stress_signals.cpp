@@ -16,7 +16,7 @@ using namespace recorder_checks;
 namespace {
 
 std::atomic<uint64_t> handled{0};
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
 constexpr long kFillingPeriodNs =
     5'000'000;  // a handler must end before the next one, or nothing else ever runs
 #else

@@ -157,8 +157,9 @@ TEST(windows_add_up_and_names_are_bounded) {
   for (int i = 0; i < 6000; ++i) names.push_back("name " + std::to_string(i));
   for (int minute = 0; minute < 180; ++minute) {
     for (int i = 0; i < 6000; ++i) {
-      fp::Site site = fp::make_site(fp::SiteKind::range, fp::category::user,
-                                    fp::RecordScope::USER_SCOPE, names[i].c_str(), "", "", 0);
+      fp::Site site =
+          fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE,
+                        names[static_cast<size_t>(i)].c_str(), "", "", 0);
       totals.forget_sites();
       const int64_t ns = int64_t{1} << (minute + i) % 50;
       totals.add(totals.row_of(&site), ns, ns);
@@ -178,7 +179,7 @@ TEST(windows_add_up_and_names_are_bounded) {
 }
 
 TEST(memory_does_not_grow) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
   SKIP("the sanitizer's own memory grows");
 #endif
   fp::Aggregator aggregator;

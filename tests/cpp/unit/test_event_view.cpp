@@ -19,7 +19,7 @@ namespace {
 EventView find(const Session& session, const std::string& name, EventKind kind = EventKind::range) {
   for (const EventView event : session.events())
     if (event.name() == name && event.kind() == kind) return event;
-  CHECK(!"no such event");
+  CHECK(false);  // no such event
   return session.events()[0];
 }
 

@@ -81,7 +81,7 @@ TEST(slabs_come_singly_where_a_region_does_not_fit) {
 
 TEST(inner_limited) {
   if (std::getenv("FASTPROF_TEST_PART") == nullptr) SKIP("runs in a process of its own");
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
   SKIP("the sanitizer's own memory exceeds any limit of address space");
 #endif
   // Room for a few slabs beside what is mapped, not for a region of 16.

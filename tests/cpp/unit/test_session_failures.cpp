@@ -36,7 +36,7 @@ thread_local bool fails_once = true;
 }  // namespace
 
 // Replaces the C library's allocator, to call allocation_fails(). Sanitizers have their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FASTPROF_ASAN || FASTPROF_TSAN
 constexpr bool kReplaced = false;
 #else
 constexpr bool kReplaced = true;
