@@ -20,10 +20,10 @@ from fastprof.cli.live_text import live_lines
 from fastprof.flight_recorder.dumps import SUFFIX
 from fastprof.flight_recorder.live_view import LiveReader, LiveView
 
-__all__ = ["LiveScreen"]
+__all__ = ["LiveScreen", "LiveText"]
 
 
-class _Lines(Widget):
+class LiveText(Widget):
     """Lines of text. Only those that changed are drawn again, without a new layout: a third of Static's CPU time."""
 
     _lines: tuple[str, ...] = ("reading ...",)
@@ -53,7 +53,7 @@ class LiveScreen(App[None]):
         ("q", "quit", "Quit"),
     ]
     ENABLE_COMMAND_PALETTE = False
-    CSS = "_Lines { height: 1fr; }"
+    CSS = "LiveText { height: 1fr; }"
 
     def __init__(self, reader: LiveReader, program: str, interval_s: float) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class LiveScreen(App[None]):
         self._view: LiveView | None = None
         self._message = ""
         self._by_thread = False
-        self._text = _Lines()
+        self._text = LiveText()
 
     def compose(self) -> ComposeResult:
         """Return the widgets: the text, and the keys."""

@@ -196,9 +196,12 @@ class LiveReader:
             rows = rows[table.column("kind")[rows] == EventKind.RANGE]
         rows = rows[table.end_ns[rows] < table.t1_ns]  # else it is open
         rows = rows[np.argsort(table.end_ns[rows])]
-        for row in rows.tolist():
-            end_ns, duration_s = int(table.end_ns[row]), int(table.duration_ns[row]) / 1e9
-            number = table.name(row)[len(_STEP) :]
+        names, ends_ns = table.names, table.end_ns[rows]
+        durations_ns, codes = ends_ns - table.start_ns[rows], table.name_id[rows]
+        for code, end_ns, duration_ns in zip(
+            *(each.tolist() for each in (codes, ends_ns, durations_ns)), strict=True
+        ):
+            number, duration_s = str(names[code])[len(_STEP) :], duration_ns / 1e9
             view.steps.append(
                 {"number": number, "duration_s": duration_s, "end_unix_s": end_ns / 1e9}
             )

@@ -154,13 +154,14 @@ def test_the_screen_of_live(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     pytest.importorskip("textual")
     import asyncio
 
-    from fastprof.cli.live_screen import LiveScreen
+    from fastprof.cli.live_screen import LiveScreen, LiveText
 
     monkeypatch.chdir(tmp_path)
     before = set(tmp_path.iterdir())
 
     def shown(screen: LiveScreen) -> str:
-        return str(screen.query_one("Static").render())
+        text = screen.query_one(LiveText)
+        return "\n".join(text.render_line(y).text for y in range(text.size.height))
 
     async def drive(pid: int) -> None:
         found = next(each for each in find_processes() if each.pid == pid)

@@ -314,7 +314,12 @@ def test_samples_of_threads_with_an_exception():
             unwinds()
         after()
 
-    samples = _sampled(run).samples()
+    def on_a_thread():  # the caller's may handle an exception
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+
+    samples = _sampled(on_a_thread).samples()
     raised = {s.name.rpartition(".")[2]: s.total for s in samples.shares(mode="exception")}
     for share in samples.shares():
         name = share.name.rpartition(".")[2]
