@@ -209,7 +209,7 @@ def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'fastprof' has no attribute {name!r}")
-    user = object()
+    user = _switch_interval.User()
     try:
         _switch_interval.shorten(user)
         value = (

@@ -34,6 +34,7 @@ _UNIT, _INTEGRATION = "tests/python/unit", "tests/python/integration"
 # What depends on the interpreter: frames, hooks of calls, tasks, types written by hand, forks.
 CHOSEN = (
     f"{_UNIT}/test_call_lines.py",
+    f"{_UNIT}/test_calls_inside_constructors.py",
     f"{_UNIT}/test_lock_waits.py",
     f"{_INTEGRATION}/test_python_calls.py",
     f"{_INTEGRATION}/test_call_life.py",

@@ -22,7 +22,12 @@ struct CallingInstruction {
 // frame: null if there is none.
 FASTPROF_ALWAYS_INLINE CallingInstruction
 instruction_of(const _PyInterpreterFrame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  while (frame != nullptr && (is_of_loop(frame) || !has_started(frame, code_of(frame))))
+    frame = frame->previous;
+#else
   while (frame != nullptr && is_of_loop(frame)) frame = frame->previous;
+#endif
   if (FASTPROF_UNLIKELY(frame == nullptr)) return {nullptr, 0};
   PyObject* code = code_of(frame);
   return {code, unit_of(frame, code)};

@@ -68,6 +68,17 @@ inline intptr_t unit_of(const _PyInterpreterFrame* frame, PyObject* code) noexce
 #endif
 }
 
+// Whether the frame runs its function. The interpreter has frames for itself, too, such as the one
+// below the __init__ of a class that is called directly; their code is constant and never traced.
+inline bool has_started(const _PyInterpreterFrame* frame, PyObject* code) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return frame->owner == FRAME_OWNED_BY_GENERATOR ||
+         unit_of(frame, code) >= reinterpret_cast<PyCodeObject*>(code)->_co_firsttraceable;
+#else
+  return unit_of(frame, code) >= 0;
+#endif
+}
+
 // Whether it is a frame of the evaluation loop, not of a function.
 inline bool is_of_loop(const _PyInterpreterFrame* frame) noexcept {
 #if PY_VERSION_HEX >= 0x030E0000
@@ -134,10 +145,9 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames, u
     PyObject* code = code_of(frame);
     if (is_of_loop(frame)) end_loop();
     if (code == nullptr || !PyCode_Check(code) || is_of_loop(frame)) continue;
-    const intptr_t offset = unit_of(frame, code);
-    if (offset >= 0) {  // else not started
+    if (has_started(frame, code)) {
       if (entries != nullptr) entries[count] = false;
-      frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
+      frames[count++] = {code, unit_of(frame, code) * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
     }
 #if PY_VERSION_HEX < 0x030C0000
     if (frame->is_entry) end_loop();

@@ -11,34 +11,41 @@ and takes it again after a turn of every other thread. Later processes do not: a
 from __future__ import annotations
 
 import sys
+import weakref
 
-__all__ = ["after_fork_in_child", "restore", "shorten"]
+__all__ = ["User", "after_fork_in_child", "restore", "shorten"]
 
 _SHORT_S = 1e-4
 
-# Ids of the users. Each access is one C call, so that interrupts and other threads cannot leave it inconsistent.
-_users: dict[int, None] = {}
-_usual_s = 0.005
+# Weak, since an interrupt inside restore() may keep a user from leaving; that of the next user restores then.
+_users: dict[int, weakref.ref[object]] = {}
+_usual_s: float | None = None  # the program's own interval; None: it was not shortened here
+
+
+class User:
+    """Any object that can be referred to weakly may be one."""
 
 
 def shorten(user: object) -> None:
     """Shorten the interval until restore(user). Any thread; in a `try` whose `finally` restores it."""
     global _usual_s
-    _users[id(user)] = None
+    _users[id(user)] = weakref.ref(user)
     now_s = sys.getswitchinterval()
-    if (
-        now_s > 2 * _SHORT_S
-    ):  # else it is this module's, or the program has chosen an even shorter one
+    if now_s > 2 * _SHORT_S:  # else it is short already, by this module or by the program
         _usual_s = now_s
         sys.setswitchinterval(_SHORT_S)
 
 
 def restore(user: object) -> None:
     """Restore the program's interval once every user has. No effect when called again. Any thread."""
+    global _usual_s
     _users.pop(id(user), None)
-    now_s = sys.getswitchinterval()
-    if not _users and _SHORT_S / 2 < now_s < 2 * _SHORT_S:
-        sys.setswitchinterval(_usual_s)
+    usual_s = _usual_s
+    if usual_s is None or any(each() is not None for each in list(_users.values())):
+        return
+    if _SHORT_S / 2 < sys.getswitchinterval() < 2 * _SHORT_S:
+        sys.setswitchinterval(usual_s)
+    _usual_s = None
 
 
 def after_fork_in_child() -> None:

@@ -92,6 +92,8 @@ _devices: dict[str, Device] = {}
 _refused: dict[str, str] = {}
 _lock = threading.RLock()  # reentrant: the function of an entry point may call register()
 _installed_are_loaded = False
+_loading = False  # by the thread that holds the lock
+_tried: set[str] = set()  # entries that are registered or refused
 
 
 def register(device: str | os.PathLike[str] | PythonDevice) -> Device:
@@ -138,11 +140,15 @@ def registered() -> tuple[Device, ...]:
     colons. An empty value disables both. A plug-in that cannot be registered causes a warning and is listed
     by refused(). Any thread.
     """
-    global _installed_are_loaded
+    global _installed_are_loaded, _loading
     with _lock:
-        if not _installed_are_loaded:
-            _installed_are_loaded = True
-            _register_installed()
+        if not (_installed_are_loaded or _loading):
+            _loading = True
+            try:
+                _register_installed()
+                _installed_are_loaded = True
+            finally:  # after an interrupt, the next call goes on
+                _loading = False
         return tuple(_devices.values())
 
 
@@ -195,9 +201,10 @@ def _object(device: PythonDevice) -> Device:
 
 
 def _unlock_in_child() -> None:
-    """In a forked child, replace the lock: another thread of the parent may have held it."""
-    global _lock
+    """In a forked child, replace the lock: another thread of the parent may have held it, and loaded plug-ins."""
+    global _lock, _loading
     _lock = threading.RLock()
+    _loading = False
 
 
 os.register_at_fork(after_in_child=_unlock_in_child)
@@ -208,12 +215,15 @@ def _register_installed() -> None:
     if text == "":
         return
     for name, load in [*_of_packages(), *_of_environment(text or "")]:
+        if name in _tried:
+            continue
         try:
             for device in _devices_of(load()):
                 register(device)
         except Exception as error:  # a faulty package must not prevent profiles
             _refused[name] = f"{type(error).__name__}: {error}"
             warnings.warn(f"the device plug-in {name} is not used: {error}", stacklevel=2)
+        _tried.add(name)
 
 
 def _devices_of(value: Any) -> list[Any]:

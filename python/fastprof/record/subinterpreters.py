@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
+from importlib import import_module
 from typing import Any
 
 __all__ = ["Subinterpreters"]
@@ -22,6 +24,9 @@ class Subinterpreters:
 
     def begin(self) -> None:
         """Notice those that exist, and each that is created from now on."""
+        if sys.version_info >= (3, 14):  # asyncio and concurrent.futures import it, too
+            with contextlib.suppress(ImportError):
+                import_module(_MODULES[0])
         self._loaded = {name for name in _MODULES if name in sys.modules}
         self._seen = self._exist()
         for name in self._loaded:
@@ -39,7 +44,7 @@ class Subinterpreters:
             if module.create is noticing:
                 module.create = create
             self._replaced.pop()
-        # Who imports one of the modules creates an interpreter.
+        # Before CPython 3.14, who imports one of the modules creates an interpreter.
         new = any(name in sys.modules and name not in self._loaded for name in _MODULES)
         return self._seen or new or self._exist()
 

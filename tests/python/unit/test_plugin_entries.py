@@ -41,6 +41,7 @@ def chips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(registry, "_devices", {})
     monkeypatch.setattr(registry, "_refused", {})
     monkeypatch.setattr(registry, "_installed_are_loaded", False)
+    monkeypatch.setattr(registry, "_tried", set())
     yield tmp_path
     sys.modules.pop("some_chips", None)
 

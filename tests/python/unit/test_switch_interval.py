@@ -33,6 +33,14 @@ def test_starts_and_starts_that_fail() -> None:
         failing.start()
 
 
+def test_a_short_interval_of_the_program_stays() -> None:
+    sys.setswitchinterval(1e-4)
+    with fastprof.profile():
+        pass
+    assert sys.getswitchinterval() == pytest.approx(1e-4)
+    sys.setswitchinterval(0.25)
+
+
 def test_a_fork_during_a_start() -> None:
     """The child of a fork in the middle of a start has the program's interval."""
     children: list[int] = []

@@ -24,8 +24,12 @@ _TIME = re.compile(r"time(?: \((\w+)\))?", re.IGNORECASE)
 _PLACE = re.compile(r"(?P<file>[^@]+):(?P<line>\d+)@(?P<name>.+)")
 
 
-def _unpacked(data: bytes) -> Any:
+_PACKED_BYTES_A_BYTE = 80  # what msgpack.unpackb() takes at most: a byte may be an empty map
+
+
+def _unpacked(source: Source, data: bytes) -> Any:
     """The value of a file of MessagePack. Raises ValueError if it is malformed."""
+    source.budget.check(_PACKED_BYTES_A_BYTE * len(data))
     try:
         import msgpack
     except ImportError:
@@ -36,7 +40,7 @@ def _unpacked(data: bytes) -> Any:
     try:
         return msgpack.unpackb(data)
     except (msgpack.UnpackException, UnicodeDecodeError) as error:
-        raise ValueError(f"no MessagePack: {error}") from error
+        raise ValueError(f"no MessagePack: {error or type(error).__name__}") from error
 
 
 def read_hatchet(source: Source) -> EventTable:
@@ -49,7 +53,7 @@ def read_hatchet(source: Source) -> EventTable:
     with malformed(source):
         tree = StackTree()
         weights_ns: dict[int, int] = defaultdict(int)
-        trees = json.loads(text) if text.lstrip()[:1] == b"[" else _unpacked(text)
+        trees = json.loads(text) if text.lstrip()[:1] == b"[" else _unpacked(source, text)
         ready: list[tuple[int, Any]] = [(-1, each) for each in reversed(trees)]
         while ready:
             caller, node = ready.pop()
@@ -68,7 +72,7 @@ def read_hatchet(source: Source) -> EventTable:
                 place = tree.child(caller, frame)
             for metric, amount in node.get("metrics", {}).items():
                 unit = _TIME.fullmatch(metric)
-                if unit and amount and place >= 0:
+                if unit and amount > 0 and place >= 0:
                     weights_ns[place] += round(amount * NS_PER_UNIT.get(unit[1] or "s", 1))
                     rows.samples += 1
             ready.extend((place, each) for each in reversed(node.get("children", ())))

@@ -68,12 +68,14 @@ class StackRows:
 
     def frame(self, name: str, file: str = "", line: int = 0) -> int:
         """Return the number of a frame; line: from 1, 0 if unknown."""
+        if not 0 < line < 1 << 32:
+            line = 0
         shown = name or "(anonymous)"
         if file:
             short = file.rsplit("/", 1)[-1]
             shown = f"{shown} ({short}:{line})" if line > 0 else f"{shown} ({short})"
         return self.builder.site_of(
-            Site(shown, category="sample", file=file, function=name, line=max(line, 0))
+            Site(shown, category="sample", file=file, function=name, line=line)
         )
 
     def track(self, name: str, pid: int = 0, tid: int = 0, key: Any = None) -> int:
