@@ -41,16 +41,34 @@ def attach(pid: int, limit_s: float = 30.0) -> FoundProcess:
     start = _core.process_start(pid) or 0
     stem = os.path.join(folder.path, f"{pid}-{start}")
     found = FoundProcess(pid, start, True, socket=f"{stem}.sock")
-    script, problem = f"{stem}.attach.py", f"{stem}.problem"
+    script, loading, problem = f"{stem}.attach.py", f"{stem}.loading", f"{stem}.problem"
+    waits = False
     try:
-        _write_script(script, f"{stem}.sock", problem)
+        _remove_withdrawn(folder)
+        _write_script(script, loading, f"{stem}.sock", problem)
+        waits = process.minor >= 14  # before it is asked: the request cannot be taken back
         run_script(process, script)
         _wait(process, found, problem, limit_s)
+        waits = False
     finally:
-        for path in (script, problem):
+        waits = waits and os.path.exists(script) and _core.process_start(pid) == start
+        if waits:
+            _write(script, f"import os\ntry: os.unlink({script!a})\nexcept OSError: pass\n")
+        for path in (loading, problem) if waits else (script, loading, problem):
             with contextlib.suppress(OSError):
                 os.unlink(path)
     return found
+
+
+def _remove_withdrawn(folder: ProcessFolder) -> None:
+    """Remove scripts that processes did not run until their end."""
+    for name in os.listdir(folder.path):
+        pid, _, start = name.removesuffix(".attach.py").partition("-")
+        if not (name.endswith(".attach.py") and pid.isdecimal()):
+            continue
+        if str(_core.process_start(int(pid))) != start:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder.path, name))
 
 
 def _checked(pid: int) -> PythonProcess:
@@ -116,7 +134,7 @@ def _command_of_interpreter(process: PythonProcess) -> str:
     return process.executable
 
 
-def _write_script(path: str, socket: str, problem: str) -> None:
+def _write_script(path: str, loading: str, socket: str, problem: str) -> None:
     import numpy as np
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -125,13 +143,21 @@ def _write_script(path: str, socket: str, problem: str) -> None:
         "core": os.path.abspath(_core.__file__),
         "numpy": os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))),
         "version": __version__,
+        "script": path,
+        "loading": loading,
         "socket": socket,
         "problem": problem,
     }
     with open(inside.__file__, encoding="utf-8") as file:
         text = file.read()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{text}\n\nbegin({given!a}, globals().get('text_page', 0))\n")
+    _write(path, f"{text}\n\nbegin({given!a}, globals().get('text_page', 0))\n")
+
+
+def _write(path: str, text: str) -> None:
+    """Write the script, which the process may be about to read, at once."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
 
 
 def _wait(process: PythonProcess, found: FoundProcess, problem: str, limit_s: float) -> None:
@@ -149,7 +175,8 @@ def _wait(process: PythonProcess, found: FoundProcess, problem: str, limit_s: fl
             why = (
                 f"it is stopped: kill -CONT {process.pid}"
                 if stopped
-                else "its main thread is in a call of compiled code that does not return: try again later"
+                else "its main thread sleeps, waits, or is in another call of compiled code that does not return."
+                f" Try again later, or sample it as it is: fastprof attach {process.pid} --outside"
             )
             raise errors.UnavailableError(
                 f"process {process.pid} ran no Python code for {limit_s:g} s: {why}"

@@ -12,11 +12,17 @@ from typing import Any
 def begin(given: dict[str, str], text_page: int) -> None:
     """Start the thread.
 
-    given: package, core, numpy: files and folders; version; socket; problem: path of a text. text_page: address of the
-    memory page that a debugger mapped for the text of the code that runs this; 0: none.
+    given: package, core, numpy: files and folders; version; socket; script: the path of this script; loading: that it
+    gets now; problem: path of a text. text_page: address of the memory page that a debugger mapped for the text of
+    the code that runs this; 0: none.
     """
     import _thread
+    import os
 
+    try:
+        os.rename(given["script"], given["loading"])
+    except OSError:
+        return  # the command has ended
     _thread.start_new_thread(_attach, (given, text_page))
 
 
@@ -27,6 +33,10 @@ def _attach(given: dict[str, str], text_page: int) -> None:
         _load(given)
         from fastprof.flight_recorder import attached
 
+        try:
+            os.unlink(given["loading"])
+        except FileNotFoundError:
+            return  # the command has ended
         attached.listen(given["socket"])
         if text_page:  # it was compiled long ago
             import ctypes

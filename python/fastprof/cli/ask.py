@@ -71,7 +71,7 @@ def find_alive(pid: int) -> FoundProcess | None:
 
 
 def _why_not(wanted: str) -> str:
-    if wanted.isdecimal() and os.path.exists(f"/proc/{wanted}"):
+    if wanted.isdecimal() and status_of(wanted).get("State", "Z")[0] not in "ZX":
         return (
             f"process {wanted} holds no flight recorder, or is another user's. `fastprof attach {wanted}` profiles"
             " a Python process without one; to have one, start it with FASTPROF_FLIGHT_RECORDER=1, `fastprof run"

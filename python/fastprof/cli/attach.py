@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
 from fastprof.cli.ask import ask, find_alive
 from fastprof.cli.formats import format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
-from fastprof.cli.outcome import check_output
+from fastprof.cli.outcome import check_output, patient_with_ctrl_c, print_message
 from fastprof.cli.profile import (
     add_output_options,
     add_profile_options,
@@ -19,14 +20,19 @@ from fastprof.cli.profile import (
     profile_options,
 )
 
+if TYPE_CHECKING:
+    from fastprof.record.process_folder import FoundProcess
+
 __all__ = ["add_parser"]
 
 _SAMPLES_HZ = 1000.0
+_INTERRUPTED = 130  # exit status, as of shells
 _EPILOG = f"""\
 PID is that of a Python process of this user, which need not know fastprof: `fastprof ps --all` lists them. It must
 run the same version of CPython as this command. Up to 3.13 it is reached by gdb or lldb, which stop it for some tens of
 milliseconds; from 3.14 on by the interpreter itself. It then loads fastprof on a thread, records, writes the trace,
-and closes what it has opened. It is not restarted, and goes on if this command is killed.
+and closes what it has opened. It is not restarted, and goes on if this command is killed. Ctrl-C ends the recording
+early; the trace is written.
 
 Without --sample or --calls, stacks are sampled at {_SAMPLES_HZ:g} Hz. With --outside, they are read from here, of this
 version of CPython and of 3.13 to 3.15; of others by py-spy, if it is installed.
@@ -65,6 +71,14 @@ def add_parser(commands: Subparsers) -> None:
 
 def attach(options: argparse.Namespace) -> int:
     """Attach, profile, and detach; return the exit code."""
+    try:
+        return _attach(options)
+    except KeyboardInterrupt:
+        print_message(f"fastprof: interrupted; process {options.pid} goes on")
+        return _INTERRUPTED
+
+
+def _attach(options: argparse.Namespace) -> int:
     if not options.seconds > 0:
         raise errors.ValueError(f"invalid --seconds {options.seconds:g}. Use a number above 0.")
     path = output_path(options, options.pid, several=False)
@@ -84,8 +98,24 @@ def attach(options: argparse.Namespace) -> int:
         from fastprof.attach import connection
 
         process = connection.attach(options.pid)
-    print_written(ask(process, request, 600.0 + options.seconds))
-    return 0
+    return _profile(process, request)
+
+
+def _profile(process: FoundProcess, request: dict[str, Any]) -> int:
+    """Have the process profile itself, until Ctrl-C at the latest; return the exit code."""
+    interrupted = False
+
+    def end() -> None:
+        nonlocal interrupted
+        interrupted = True
+        try:
+            ask(process, {"do": "end"}, 5.0)
+        except errors.UnavailableError as error:
+            print_message(f"fastprof: {error}")
+
+    with patient_with_ctrl_c("ending the recording", end):
+        print_written(ask(process, request, 600.0 + request["seconds"]))
+    return _INTERRUPTED if interrupted else 0
 
 
 def _sample(options: argparse.Namespace, path: str) -> int:

@@ -117,10 +117,10 @@ def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
 
 
 @contextmanager
-def patient_with_ctrl_c(what: str) -> Iterator[None]:
+def patient_with_ctrl_c(what: str, then: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Let the first Ctrl-C during the block only print what is in progress; the second one interrupts.
 
-    what: such as "writing the trace". No effect on other threads than the main one.
+    what: such as "writing the trace". then: called after that. No effect on other threads than the main one.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -133,6 +133,7 @@ def patient_with_ctrl_c(what: str) -> Iterator[None]:
             raise KeyboardInterrupt
         interrupted = True
         print_message(f"fastprof: {what}; press Ctrl-C again to cancel")
+        then()
 
     before: Callable[..., Any] | int | None = signal.getsignal(signal.SIGINT)
     if before is None or before == signal.SIG_IGN:  # SIGINT is ignored or handled outside Python

@@ -96,7 +96,9 @@ class LiveReader:
         """Return the view of now. Raises errors.IoError if the process has ended orderly, and its file is gone."""
         table, left_out = self._read()
         pid = self.process.pid
-        view = LiveView(pid, time.time(), self.seconds, os.path.exists(f"/proc/{pid}"))
+        view = LiveView(
+            pid, time.time(), self.seconds, _core.process_start(pid) == self.process.start
+        )
         view.left_out = left_out
         self._fill_usage(view)
         starts, ends = table.start_ns, table.end_ns
@@ -176,15 +178,16 @@ class LiveReader:
         known = {track.id: track.name for track in table.tracks.rows}
         tracks, codes = np.unique(tree.take(table.thread), return_inverse=True)
         steps = is_step[tree.take(table.name_id)]
-        outermost = tree.parent < 0
-        outermost |= steps[tree.parent]  # -1 takes the last row, and is outermost anyway
-        busy_ns = sum_by(codes, np.where(outermost & ~steps, durations, 0), len(tracks))
+        around = tree.parent  # the innermost range around each that is no step
+        while np.any(in_step := (around >= 0) & steps[around]):
+            around = np.where(in_step, tree.parent[around], around)
+        busy_ns = sum_by(codes, np.where((around < 0) & ~steps, durations, 0), len(tracks))
         counts = np.bincount(codes, minlength=len(tracks))
         view.threads = [
             {
                 "name": known.get(int(tracks[at])) or f"thread {int(tracks[at])}",
                 "busy_s": busy_ns[at] / 1e9,
-                "share": busy_ns[at] / 1e9 / view.seconds,
+                "share": min(busy_ns[at] / 1e9 / view.seconds, 1.0),
                 "events": int(counts[at]),
             }
             for at in np.argsort(-busy_ns, kind="stable").tolist()

@@ -11,10 +11,13 @@ executed: it names one of these actions, and options of profile() with values of
 | start | options | |
 | stop | path | path, rows |
 | profile | options, path, and seconds or steps; start_unix_s, start_step, step_multiple; leave | path, rows |
+| end | | |
 | leave | | |
 
 start_unix_s: when the profile begins, at once if it is past. start_step: it begins after this step, after the running
 one if it is past; step_multiple: after the next step whose number is a multiple.
+
+end: a profile of seconds that runs ends now; its own request is answered as usual.
 
 leave: an attached process (attached.py) ends to listen.
 """
@@ -76,6 +79,7 @@ class Requests:
         self._lock = threading.Lock()
         self._profile: profile | None = None
         self._until_stop = False  # `start` has begun it, and `stop` ends it
+        self._early = threading.Event()  # the profile's: it ends now
 
     def answer(self, connection: socket.socket) -> None:
         """Read a request, do it, and send the answer."""
@@ -147,6 +151,11 @@ class Requests:
             self._profile = None
         return _saved(started, path)
 
+    def _do_end(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            self._early.set()
+        return {}
+
     def _begin(self, options: dict[str, Any], *, until_stop: bool) -> profile:
         with self._lock:
             if self._profile is not None:
@@ -154,6 +163,7 @@ class Requests:
             started = profile(**options)
             started.start()
             self._profile, self._until_stop = started, until_stop
+            self._early = threading.Event()
         return started
 
     def _do_profile(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +180,7 @@ class Requests:
             return _saved(self._profile_of_steps(options, first, int(steps), limit_s), path)
         running = self._begin(options, until_stop=False)
         try:
-            time.sleep(min(float(seconds or 0), _MAX_SECONDS))
+            self._early.wait(min(float(seconds or 0), _MAX_SECONDS))
         finally:
             self._end(running)
         return _saved(running, path)

@@ -133,6 +133,23 @@ def test_a_program_that_ends_or_stops_meanwhile(sent: signal.Signals, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_gdb
+def test_ctrl_c_ends_the_recording(tmp_path: Path) -> None:
+    with program(PROGRAM + MAIN["runs"]) as (process, _):
+        path = tmp_path / "o.fastprof"
+        words = ["-m", "fastprof", "attach", str(process.pid), "--seconds", "600", "-o", str(path)]
+        with subprocess.Popen(
+            [sys.executable, *words], stderr=subprocess.PIPE, text=True
+        ) as running:
+            while "profiling" not in command("ps").stdout:
+                assert running.poll() is None
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=WAIT_S)
+        assert running.returncode == 130 and "Traceback" not in said, said
+        assert any("named_work" in name for name in fastprof.load(path).names)
+        attach(process.pid, "--seconds", 0.1, "-o", path)  # no profile runs any more
+
+
 @pytest.mark.skipif(BY_INTERPRETER, reason="no debugger is needed")
 def test_why_it_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with program(PROGRAM + MAIN["sleeps"]) as (process, _):

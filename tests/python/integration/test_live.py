@@ -33,11 +33,13 @@ def work():  # for a second: 40 % load, 60 % train
         with record_function("train"):
             time.sleep(0.03)
 threading.Thread(target=work, name="worker", daemon=True).start()
-flight_recorder.step()
-print(os.getpid(), flush=True)
-while True:
-    time.sleep(0.1)
+with record_function("epoch"):
     flight_recorder.step()
+    print(os.getpid(), flush=True)
+    while True:
+        with record_function("batch"):
+            time.sleep(0.1)
+        flight_recorder.step()
 """
 
 SAMPLED = """
@@ -81,6 +83,10 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
         process.send_signal(signal.SIGSTOP)  # nothing of the process runs for it
         stopped = json.loads(command("live", "--once", "--as-json", process.pid))
         process.send_signal(signal.SIGCONT)
+        reader = LiveReader(next(each for each in find_processes() if each.pid == process.pid))
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not reader.look().alive  # though it has a pid until it is waited for
     assert stopped["alive"] and stopped["pid"] == process.pid
     assert 1.9 < view["seconds"] <= 2.0
     names = {each["name"]: each for each in view["names"]}
@@ -90,6 +96,7 @@ def test_live_shows_the_last_seconds(folder: Path) -> None:
     assert 0.2 < names["load"]["self_s"] / both_s < 0.7
     threads = {each["name"]: each for each in view["threads"]}
     assert threads["worker"]["share"] > 0.5
+    assert all(each["busy_s"] < 1.01 * view["seconds"] for each in view["threads"])
     assert 0 < len(view["steps"]) <= 20 and view["step_median_s"] >= 0.098
     assert view["step_count"] >= len(view["steps"])
     assert "train" in text and "steps" in text and f"pid {process.pid}" in text
