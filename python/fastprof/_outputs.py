@@ -130,7 +130,7 @@ def format_of(path: str | os.PathLike[str], given: str | None = None) -> str:
         if given not in FORMATS:
             known = ", ".join(FORMATS)
             raise errors.ValueError(
-                f"unknown format {given!r}{suggestion(given, FORMATS)}. Use one of {known}."
+                f"unknown format {given!r}{suggestion(given, FORMATS, '.')} Use one of {known}."
             )
         return given
     name = os.path.basename(os.fsdecode(path)).removesuffix(".gz")
@@ -139,9 +139,9 @@ def format_of(path: str | os.PathLike[str], given: str | None = None) -> str:
     if found:
         return suffixes[max(found, key=len)]
     suffix = os.path.splitext(name)[1]
-    close = suggestion(suffix, suffixes) if suffix else ""
+    close = suggestion(suffix, suffixes, ".") if suffix else "."
     raise errors.ValueError(
-        f"unknown format of {path}{close}. Use one of the suffixes {', '.join(suffixes)}, or name the"
+        f"unknown format of {path}{close} Use one of the suffixes {', '.join(suffixes)}, or name the"
         " format: --to FORMAT, in Python format=FORMAT."
     )
 

@@ -61,11 +61,11 @@ def flops_scale(flops: float) -> tuple[float, str]:
     return 10 ** (math.floor(thousands) * -3.0), unit
 
 
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return "; did you mean X?" for the closest known spelling; "" if none is close."""
+def suggestion(given: str, known: Iterable[str], end: str = "") -> str:
+    """Return "; did you mean X?" for the closest known spelling; `end` if none is close."""
     import difflib
 
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1, cutoff=0.6)
     close = close or [name for name in names if len(given) > 2 and given in name]
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; did you mean {close[0]}?" if close else end

@@ -124,9 +124,14 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def _percent(text: str) -> float:
-    value = float(text.removesuffix("%"))
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(
+            f"invalid share {text!r}. Use a number of percent, such as 5."
+        )
     return value
 
 

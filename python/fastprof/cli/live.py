@@ -34,7 +34,7 @@ printed at the end; leaving the screen ends it, as Ctrl-C does.
 Everything is read from the recorder's file: nothing of the process runs for it. Shares are of the time that is
 shown. A range that began before, in memory that other records have filled since, is not seen.
 
-Keys: t: threads or names; d: write a dump into this folder; q: leave. The screen needs the package textual
+Keys: t: threads or names; d: write a dump into this folder; q or Ctrl-C: leave. The screen needs the package textual
 (pip install "fastprof[live]"); --as-json and --once do not.
 
 examples:
@@ -76,7 +76,8 @@ def live(options: argparse.Namespace) -> int:
     is_script = os.path.isfile(options.target)
     if options.arguments and not is_script:
         raise errors.ValueError(
-            f"{options.target!r} is no script, so it takes no arguments: {options.arguments}"
+            f"{options.target!r} is no script, so it takes no arguments: {' '.join(options.arguments)}."
+            " Options of this command stand before the process."
         )
     if not (options.as_json or options.once):
         _check_screen()

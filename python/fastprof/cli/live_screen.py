@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App, ComposeResult
+from textual.binding import Binding
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -56,6 +57,7 @@ class LiveScreen(App[None]):
         ("t", "threads", "Threads"),
         ("d", "dump", "Dump"),
         ("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
     ENABLE_COMMAND_PALETTE = False
     CSS = "LiveText { height: 1fr; }"

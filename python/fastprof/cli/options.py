@@ -86,7 +86,7 @@ def check_table_options(options: argparse.Namespace) -> None:
     key = options.sort_by
     if device_metric_name(key) not in (*METRIC_FIELDS, "key", "name"):
         raise errors.ValueError(
-            f"cannot sort by {key!r}{suggestion(key, SORT_KEYS)}. "
+            f"cannot sort by {key!r}{suggestion(key, SORT_KEYS, '.')} "
             f"Valid keys: {', '.join(SORT_KEYS)}."
         )
     if options.by_stack < 0:
@@ -116,10 +116,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value <= 0:
-        raise ValueError(text)
-    return value
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}. Use a whole number above 0.")
+    return int(text)
 
 
 def load_trace(path: str, options: argparse.Namespace) -> Any:

@@ -50,5 +50,5 @@ class StepTimes:
         for key in sorted(self._buckets):
             seen += self._buckets[key]
             if seen > rank:
-                return 2 * math.exp(key / _PER_E) / (1 + _GAMMA)
+                return min(2 * math.exp(key / _PER_E) / (1 + _GAMMA), self.max_s)
         return 0.0

@@ -23,7 +23,7 @@ def aggregate_rows(aggregates: Aggregates, sort_by: str = "self") -> list[dict[s
     """Return a dict per name, as JSON can represent it; times are in ns. errors.ValueError: invalid sort_by."""
     if sort_by not in SORT_KEYS:
         raise errors.ValueError(
-            f"cannot sort aggregates by {sort_by!r}{suggestion(sort_by, SORT_KEYS)}. "
+            f"cannot sort aggregates by {sort_by!r}{suggestion(sort_by, SORT_KEYS, '.')} "
             f"Valid keys: {', '.join(SORT_KEYS)}."
         )
     rows = []

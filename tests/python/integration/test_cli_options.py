@@ -46,6 +46,18 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("run", "--sort", "count", "s.py"), "did you mean --sort-by?"),
+        (("run", "--record-shape", "s.py"), "did you mean --record-shapes?"),
+        (("report", "--row-limits", "3", "x"), "did you mean --row-limit?"),
+        (("rnu", "s.py"), "did you mean run?"),
+        (("s.py",), "fastprof run s.py"),
+        (("run", "--to", "perfeto", "s.py"), "did you mean perfetto?"),
+        (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
+        (("run", "-o", "t.jsn", "s.py"), "did you mean .json? Use"),
+        (("run", "-o", "m.memory.html", "s.py"), "--profile-memory"),
+        (("report", "t.json", "--max-memory-mb", "0"), "Use a whole number above 0"),
+        (("diff", "a.json", "b.json", "--max-growth", "x"), "Use a number of percent"),
+        (("live", "4711", "--once"), "stand before the process"),
         (("run",), "Add a SCRIPT"),
         (("run", "-m"), "Add a SCRIPT"),
         (("run", "--sort-by", "self_cpu", "s.py"), "did you mean self_cpu_time_total?"),
@@ -63,6 +75,24 @@ def test_wrong_usage_ends_with_2_before_the_program_runs(
     assert (result.returncode, result.stdout) == (2, b"")
     assert message in result.stderr.decode() and b"Traceback" not in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["s.py"]
+
+
+def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
+    (folder / "plain.py").write_text("x = 1\n")
+    (folder / "help.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    before = sorted(folder.iterdir())
+    for words in (("help.py", "--help"), ("-c", "raise SystemExit(3)")):
+        plain = subprocess.run(
+            [sys.executable, *words], cwd=folder, capture_output=True, timeout=TIMEOUT_S
+        )
+        result = fastprof_(folder, "run", "-o", "t.json", *words)
+        assert result.returncode == plain.returncode
+        assert (result.stdout, result.stderr) == (plain.stdout, plain.stderr)
+    result = fastprof_(folder, "run", "--no-calls", "plain.py")
+    assert result.returncode == 0
+    assert b"the program entered no range" in result.stderr
+    assert b"record_function" in result.stderr and b"no trace was written" in result.stderr
+    assert sorted(folder.iterdir()) == before
 
 
 def kept_file(stderr: bytes) -> Path:

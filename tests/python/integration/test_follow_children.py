@@ -144,6 +144,24 @@ def test_subprocesses(folder: Path) -> None:
     check_order(result)
 
 
+def test_a_forked_child_that_executes_python(folder: Path) -> None:
+    result = followed(
+        folder,
+        """
+        code = "import fastprof\\nwith fastprof.record_function('after'): pass"
+        with fastprof.profile(follow_children=True) as prof:
+            pid = os.fork()
+            if pid == 0:
+                with record_function("before"):
+                    pass
+                os.execv(sys.executable, [sys.executable, "-c", code])
+            os.waitpid(pid, 0)
+        report(prof, child=pid)
+        """,
+    )
+    assert pids_of(result, "before") == pids_of(result, "after") == {result["child"]}
+
+
 def test_python_calls_of_killed_children(folder: Path) -> None:
     result = followed(
         folder,

@@ -149,6 +149,10 @@ def test_a_profile_in_each_state() -> None:
     assert "nothing was recorded" in html and "nothing was recorded" in text
     assert "not recorded: CUDA: " in html and "not recorded: CUDA: " in text
     assert "disabled" in shown(profile(False))[0]
+    said: list[str] = []
+    with profile(on_trace_ready=lambda prof: said.append(shown(prof)[0])):
+        pass
+    assert "stopping; call stop() again" in said[0]
 
 
 def test_an_inline_report_is_one_sandboxed_frame() -> None:
