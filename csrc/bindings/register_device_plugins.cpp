@@ -103,8 +103,9 @@ bool folder_mentions(const std::string& folder, const std::string& text) {
   while (const dirent* entry = found ? nullptr : ::readdir(listing)) {
     const std::string name = entry->d_name;
     if (!ends_with(name, ".dist-info") && !ends_with(name, ".egg-info")) continue;
-    const int file =
-        ::openat(::dirfd(listing), (name + "/entry_points.txt").c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::openat(
+        ::dirfd(listing), (name + "/entry_points.txt").c_str(),
+        O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // else a pipe of that name waits for its writer
     if (file < 0) continue;
     bytes.resize(kMostEntryPointsBytes);
     const ssize_t size = ::read(file, &bytes[0], bytes.size());
