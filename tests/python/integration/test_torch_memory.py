@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch_parity
 from known_torch import CPU, RELEASE, VERSION, torch
-from processes import python, resident_kilobytes, run_python
+from processes import python, anonymous_kilobytes, run_python
 from torch_pieces import train_perceptron
 from unfollowed import run_unfollowed
 
@@ -314,10 +314,10 @@ def test_many_profiles_take_no_memory() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for _ in range(3):
-                before = resident_kilobytes()
+                before = anonymous_kilobytes()
                 profiles(250)
                 gc.collect()
-                growth.append(resident_kilobytes() - before)
+                growth.append(anonymous_kilobytes() - before)
     assert min(growth[1:]) < 512, growth  # what leaks does so in each round
 
 
