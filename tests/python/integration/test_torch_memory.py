@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch_parity
 from known_torch import CPU, RELEASE, VERSION, torch
-from processes import python, anonymous_kilobytes, run_python
+from processes import anonymous_kilobytes, python, run_python
 from torch_pieces import train_perceptron
 from unfollowed import run_unfollowed
 
