@@ -19,7 +19,7 @@ def resident_kilobytes() -> int:
 
 
 def anonymous_kilobytes() -> int:
-    """Return the anonymous memory of this process in KiB. Pages of libraries, which the system drops, do not count. Linux."""
+    """Return the anonymous memory of this process in KiB, without pages of libraries, which come and go. Linux."""
     with open("/proc/self/status") as f:
         sizes = dict(line.split(":", 1) for line in f)
     return sum(int(sizes[name].split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap"))
