@@ -2,8 +2,8 @@
 """A short switch interval of the interpreter, for work that often releases the GIL beside busy threads.
 
 A thread that takes the GIL again waits up to sys.getswitchinterval(), 5 ms, for each thread that computes. The first
-start beside torch releases it often (imports, self-tests): on 2 CPUs with 16 busy threads it took 1.7 s, and 6 s with
-shapes and memory; with this 0.3 and 0.7 s. (20 us instead of 100 take longer, because each waiting thread wakes up.)
+start beside torch releases it often (imports, self-tests): on 2 idle CPUs with 16 busy threads it took 1.7 s, and 6 s
+with shapes and memory; with this 0.1 to 0.3 s. (20 us instead of 100 take longer: each waiting thread wakes up.)
 The first process of a build of torch runs 60 ops that prove how inputs are laid out; in each, torch releases the GIL
 and takes it again after a turn of every other thread. Later processes do not: adapters/torch/proven_builds.py.
 """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -125,12 +126,17 @@ class LiveReader:
         write_dump(self.records, path, "fastprof live", seconds=30.0)
 
     def _read(self) -> tuple[EventTable, int]:
-        with tempfile.TemporaryDirectory(prefix="fastprof-live-") as folder:
-            copy = os.path.join(folder, "now")
+        # A folder would take a fifth of a view's CPU time. The copy is made by O_EXCL, for this user alone.
+        name = f"fastprof-live-{os.urandom(16).hex()}"
+        copy = os.path.join(tempfile.gettempdir(), name)
+        try:
             _, left_out = _core.copy_backing_file(
                 os.fsencode(self.records), os.fsencode(copy), newest_ns=int(self.seconds * 1e9)
             )
             return read_dump(copy, seconds=self.seconds), left_out
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(copy)
 
     def _fill_usage(self, view: LiveView) -> None:
         cpu_s, now_s = _cpu_seconds(view.pid), time.monotonic()
