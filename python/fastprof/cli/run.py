@@ -10,6 +10,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.base.short_paths import is_installed
 from fastprof.cli.calls_text import calls_lines
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.html import add_html_options, html_path, open_report
@@ -59,8 +60,8 @@ examples:
 {format_help()}"""
 
 
-# A program that exits within this time without having entered a range gets no table; within the second one,
-# if it exits in its parser of options: it printed its help.
+# A program that exits within this time without having entered a range gets no table if it exits in a library or
+# with an error: it printed its help. Within the second one, if it exits in its parser of options.
 _AT_ONCE_S, _USAGE_S = 0.05, 2.0
 
 
@@ -252,8 +253,7 @@ def _report(
     has_calls = _has_calls(profiler)
     only_the_run = _only_the_run(profiler)
     exited = isinstance(raised, SystemExit)
-    usage = _printed_usage(raised) or not has_calls
-    if only_the_run and exited and _run_time_s(profiler) < (_USAGE_S if usage else _AT_ONCE_S):
+    if only_the_run and _run_time_s(profiler) < _help_s(raised, has_calls):
         # The program printed its --help or a usage error: print nothing else.
         return 0
     nothing = only_the_run and not has_calls and not _has_samples(profiler)
@@ -360,13 +360,17 @@ def _has_samples(profiler: Any) -> bool:
         return False
 
 
-def _printed_usage(raised: BaseException | None) -> bool:
-    """Return whether the program exited in a parser of command lines, as with its own --help."""
-    at = None if raised is None else raised.__traceback__
+def _help_s(raised: BaseException | None, has_calls: bool) -> float:
+    """Return the time within which a program that ended with `raised` only printed its help; 0.0 if it did not."""
+    if not isinstance(raised, SystemExit):
+        return 0.0
+    at = raised.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
     file = "" if at is None else at.tb_frame.f_code.co_filename
-    return os.path.basename(file) in ("argparse.py", "optparse.py")
+    if not has_calls or os.path.basename(file) in ("argparse.py", "optparse.py"):
+        return _USAGE_S
+    return _AT_ONCE_S if is_installed(file) or raised.code not in (None, 0) else 0.0
 
 
 def _only_the_run(profiler: Any) -> bool:

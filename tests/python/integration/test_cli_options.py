@@ -88,6 +88,10 @@ def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
         result = fastprof_(folder, "run", "-o", "t.json", *words)
         assert result.returncode == plain.returncode
         assert (result.stdout, result.stderr) == (plain.stdout, plain.stderr)
+    result = fastprof_(
+        folder, "run", "--no-trace", "-c", "def work(): pass\nwork(); raise SystemExit(0)"
+    )
+    assert result.returncode == 0 and b"work" in result.stderr  # however fast: it has done its work
     result = fastprof_(folder, "run", "--no-calls", "plain.py")
     assert result.returncode == 0
     assert b"the program entered no range" in result.stderr
