@@ -27,6 +27,7 @@ from fastprof.analysis.device_work import (
 )
 from fastprof.analysis.intervals import covered_ns, union_of
 from fastprof.base.distinct import distinct
+from fastprof.base.event_names import DEVICE_WORK
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.visible_text import shortened
 from fastprof.model.table import EventTable
@@ -35,7 +36,6 @@ __all__ = ["DeviceUse", "device_uses"]
 
 Array: TypeAlias = NDArray[Any]
 
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 # Calls that return when the device has finished. Copies to pageable memory wait as well, in this call of the runtime.
 _SYNCHRONIZING = (
     "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize", "cuStreamSynchronize",
@@ -151,7 +151,7 @@ def device_uses(table: EventTable, start: Array, end: Array) -> list[DeviceUse]:
     Looks at the time from the first to the last work in there, so that neither the set-up before nor what follows
     counts as idle. Work of all streams counts together.
     """
-    categories = np.array([name in _WORK for name in table.sites.field("category")], np.bool_)
+    categories = np.array([name in DEVICE_WORK for name in table.sites.field("category")], np.bool_)
     if not categories.any() or not len(start):
         return []
     work = np.flatnonzero(categories[table.column("site")])

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof.base.device_type import DeviceType
 from fastprof.base.distinct import distinct
+from fastprof.base.event_names import DEVICE_WORK
 from fastprof.base.formatting import counted, format_time
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.thread_time import task_tracks
@@ -18,7 +19,6 @@ from fastprof.model.tree import EventTree, nesting_rows
 __all__ = ["trace_problems", "unread_text"]
 
 _MOST_KINDS = 8  # maximum number of kinds of unread packets and events that are listed
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 # A pause, or a distance to time 0, is reported if it exceeds the rest of the trace so many times.
 _FAR = 10
 _PAUSE_NS = 60_000_000_000
@@ -140,7 +140,7 @@ def _unlinked(table: EventTable) -> str:
     if not table.has("device_type"):
         return ""
     on_device = table.column("device_type") != DeviceType.CPU
-    of_site = np.array([name in _WORK for name in table.sites.field("category")], np.bool_)
+    of_site = np.array([name in DEVICE_WORK for name in table.sites.field("category")], np.bool_)
     work = int(np.count_nonzero(on_device & of_site[table.column("site")]))
     linked = 0 if table.kernels is None else len(table.kernels.row)
     if work - linked <= _MOST_UNLINKED * work or bool(on_device.all()):

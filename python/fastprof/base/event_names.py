@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-__all__ = ["OPTIMIZER_STEP", "is_communication"]
+__all__ = ["DEVICE_WORK", "OPTIMIZER_STEP", "is_communication"]
 
+# Categories of what runs on a device, as in Kineto's traces.
+DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 # What names of ranges begin with that torch's optimizers make around each of their steps.
 OPTIMIZER_STEP = "Optimizer.step#"
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from fastprof.cli.formats import FORMATS, add_format_option, format_help, format_of, write_table
-from fastprof.cli.merge import load_traces
+from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output
 

@@ -17,7 +17,8 @@ from fastprof.base.text_style import cut_to_width, text_width
 from fastprof.base.visible_text import encodable_text
 from fastprof.cli.aggregates import are_aggregates, diff_aggregates
 from fastprof.cli.html import add_html_options, html_path, print_written
-from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.loading import load_trace
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.screen import Screen

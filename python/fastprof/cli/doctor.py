@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from fastprof import __version__
 from fastprof.base.formatting import counted
-from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.loading import load_trace
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.cli.merge import load_traces
+from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.parser import OldSpelling

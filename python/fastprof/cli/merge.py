@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
-from collections.abc import Sequence
 from typing import Any
 
 from fastprof.base.formatting import format_time
 from fastprof.cli.formats import add_format_option, format_of, write_table
-from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.loading import load_traces
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import check_output
 
-__all__ = ["add_parser", "load_traces", "merge_lines"]
+__all__ = ["add_parser", "merge_lines"]
 
 _EPILOG = """\
 The traces may be of any formats that `fastprof report` reads. Times are Unix times, so that the processes of
@@ -45,28 +43,6 @@ def merge(options: argparse.Namespace) -> int:
     write_table(table, options.output, kind)
     print("\n".join(merge_lines(table)))
     return 0
-
-
-def load_traces(paths: Sequence[str], options: argparse.Namespace) -> Any:
-    """Return the table of a trace, or of several on one timeline. Raises the exceptions of load_trace()."""
-    from fastprof.model.merge import merge_tables
-
-    tables = [load_trace(path, options) for path in paths]
-    if len(tables) == 1:
-        return tables[0]
-    return merge_tables([_of_file(table, options) for table in tables], paths)
-
-
-def _of_file(table: Any, options: argparse.Namespace) -> Any:
-    """Return a table whose arguments are columns: tables of recordings are written as Chrome traces and read again."""
-    if not len(table.strings):
-        return table
-    from fastprof.exporters.trace_writers import write_chrome_trace
-
-    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
-        path = os.path.join(folder, "trace.json")
-        write_chrome_trace(table, path)
-        return load_trace(path, options)
 
 
 def merge_lines(table: Any) -> list[str]:

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several subcommands share, and functions to load traces and print tables."""
+"""Options that several subcommands share, and a function that prints tables."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.formatting import counted, suggestion
+from fastprof.base.formatting import suggestion
 from fastprof.cli.calls_text import add_call_options
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.screen import Screen
@@ -21,7 +19,6 @@ __all__ = [
     "add_table_options",
     "check_table_options",
     "command_parser",
-    "load_trace",
     "table_text",
 ]
 
@@ -119,45 +116,6 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"invalid number {text!r}. Use a whole number above 0.")
     return int(text)
-
-
-def load_trace(path: str, options: argparse.Namespace) -> Any:
-    """Return the table of a trace file; "-" is standard input. Prints to stderr what --salvage could not read.
-
-    Raises errors.IoError for a file that cannot be read, errors.FormatError for one that is malformed or too large.
-    """
-    from fastprof.importers import load
-    from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
-
-    if _is_backing_file(path):
-        from fastprof.flight_recorder.dumps import read_dump
-
-        return read_dump(path)
-    if os.path.isdir(path):
-        # What the processes of a killed profile have left, or an error that says what it lacks.
-        from fastprof import recover
-
-        return recover(path)
-    source: Any = sys.stdin.buffer if path == "-" else path
-    limit = options.max_memory_mb << 20 or DEFAULT_MAX_MEMORY_BYTES
-    table = load(source, max_memory_bytes=limit, salvage=options.salvage)
-    damage = table.metadata.get("damage") if options.salvage else None
-    if damage:
-        print(
-            f"fastprof: damaged: {damage}. Read the {counted(len(table), 'event')} before it.",
-            file=sys.stderr,
-        )
-    return table
-
-
-def _is_backing_file(path: str) -> bool:
-    from fastprof.formats.backing_file import BACKING_MAGIC
-
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(BACKING_MAGIC)) == BACKING_MAGIC
-    except OSError:
-        return False
 
 
 def table_text(

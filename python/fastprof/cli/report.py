@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
@@ -14,7 +15,8 @@ from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.aggregates import are_aggregates, report_aggregates
 from fastprof.cli.calls_text import notes_on_calls, shown_calls
 from fastprof.cli.html import add_html_options, html_path, write_report
-from fastprof.cli.merge import load_traces, merge_lines
+from fastprof.cli.loading import load_traces
+from fastprof.cli.merge import merge_lines
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
@@ -103,6 +105,10 @@ def trace_notes(table: Any) -> list[str]:
             "times are estimates, and calls are runs of samples in which a function is on the stack"
         )
         problems.append(f"{counted(samples, 'sample')}: {note}")
+    sampling = table.metadata.get("sampling")
+    missed = sampling.get("missed_ticks") if isinstance(sampling, Mapping) else None
+    if type(missed) is int and missed > 0:
+        problems.append(f"{counted(missed, 'tick')} missed: the sampler waited for a CPU")
     return [*problems, f"not read: {unread}"] if unread else problems
 
 

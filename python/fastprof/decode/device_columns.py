@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.event_names import DEVICE_WORK
 from fastprof.base.native_numbers import Category
 from fastprof.model.table import KernelTable, SiteTable, TrackTable
 
@@ -17,7 +18,6 @@ __all__ = ["DeviceColumns", "HasDeviceLinks", "device_columns"]
 Array: TypeAlias = NDArray[Any]
 
 # Categories of the device work that is attached to the range that launched it. Waits are not attached.
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 class HasDeviceLinks(Protocol):
@@ -67,7 +67,7 @@ def _kernels(
     row: Array, launching: Array, columns: Mapping[str, Array], sites: SiteTable, device: Array
 ) -> KernelTable | None:
     site = columns["site"]
-    is_work = np.array([category in _WORK for category in sites.field("category")], np.bool_)
+    is_work = np.array([category in DEVICE_WORK for category in sites.field("category")], np.bool_)
     chosen = (launching >= 0) & is_work[site[row]]
     rows, ranges = row[chosen], launching[chosen]
     if not len(rows):

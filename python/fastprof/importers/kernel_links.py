@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.base.event_names import DEVICE_WORK
 from fastprof.model.columns import SparseValues
 from fastprof.model.table import EventTable, KernelTable
 
@@ -16,7 +17,7 @@ __all__ = ["NO_DEVICE", "DeviceRows", "link_kernels"]
 # Device index of rows whose args name no device: that of their track, whose pid it is.
 NO_DEVICE = -1
 
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "hpu_op", "mtia_ccp_events")
+_WORK = (*DEVICE_WORK, "hpu_op", "mtia_ccp_events")
 
 
 class DeviceRows:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """profile: one class for torch.profiler.profile and torch.autograd.profiler.profile.
 
-This file has its arguments and attributes. life.py has its life cycle, results.py and memory_results.py its results.
+This file has its arguments and attributes, lifecycle.py its life cycle, results.py and memory_results.py its results.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.device_work import payload_integers
 from fastprof.base.distinct import distinct
+from fastprof.base.event_names import DEVICE_WORK
 from fastprof.model.table import EventTable
-from fastprof.ranks.event_names import DEVICE_WORK, NO_WAIT, SYNC
+from fastprof.ranks.event_names import NO_WAIT, SYNC
 
 __all__ = [
     "STREAM_WAIT",

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 __all__ = [
-    "DEVICE_WORK",
     "HOST_COLLECTIVE",
     "NO_WAIT",
     "PLACE",
@@ -17,7 +16,6 @@ __all__ = [
     "sequence_text",
 ]
 
-DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 SYNC = "cuda_sync"
 NO_WAIT = -2  # in waits_for, of rows that are no waits
 UNMATCHED = -1  # sequence number of a collective whose group or number is unknown

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.ranks.event_names import DEVICE_WORK, SYNC, is_host_collective
+from fastprof.base.event_names import DEVICE_WORK
+from fastprof.ranks.event_names import SYNC, is_host_collective
 from fastprof.ranks.manifest import Shard
 from fastprof.ranks.shard_columns import read_columns
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,22 @@ def test_ranges_that_do_not_nest_come_back_on_their_thread(
     }
     assert found == {(*row[:3], table.tracks[row[3]].name, 71 + row[3]) for row in rows}
     assert len(again.tracks) == 2 or name == "t.json"  # which keeps tracks without rows
+
+
+@pytest.mark.parametrize("tid", [7, 0])
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
+def test_threads_of_two_processes_keep_equal_ids(tmp_path: Path, name: str, tid: int) -> None:
+    events = [
+        {"ph": "X", "name": f"p{pid}", "ts": 1, "dur": 5, "pid": pid, "tid": tid} for pid in (1, 2)
+    ]
+    (tmp_path / "other.json").write_text(json.dumps(events))
+    write_table(
+        fastprof.load(tmp_path / "other.json"),
+        str(tmp_path / name),
+        "chrome" if "json" in name else "perfetto",
+    )
+    again = fastprof.load(tmp_path / name)
+    tracks = [again.tracks[int(number)] for number in again.column("track")]
+    found = {(again.name(row), track.pid, track.tid) for row, track in enumerate(tracks)}
+    assert found == {("p1", 1, tid), ("p2", 2, tid)}
+    assert not any("(tid" in track.name for track in tracks)

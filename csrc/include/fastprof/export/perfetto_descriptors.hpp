@@ -102,7 +102,8 @@ class PerfettoDescriptors {
       const TrackInfo& place = capture_.tracks[info.track];
       track.number(track_descriptor::parent_uuid,
                    place.is_device() ? ids_.device(place.pid) : ids_.process(pid));
-      if (info.real_tid) {
+      // Perfetto takes 0 for the idle thread of all processes.
+      if (info.real_tid && info.tid != 0) {
         track.message(track_descriptor::thread,
                       ProtoMessage()
                           .number(thread_descriptor::pid, static_cast<uint64_t>(pid))

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <queue>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -25,8 +25,8 @@ struct TraceLane {
   Use use = Use::thread;
   // Of a task: the lane of its thread; its own number if the capture does not have the thread.
   uint32_t thread_lane = 0;
-  bool real_tid = true;  // tid is the kernel's thread id, not an invented one
-  int64_t tid = 0;       // unique in the trace, > 0, below 2^31
+  bool real_tid = true;  // tid is the thread's own id, not an invented one
+  int64_t tid = 0;       // >= 0, below 2^31; no two lanes of a process have the same
   std::string name;
 };
 
@@ -80,7 +80,7 @@ class TrackLayout {
   using Pool = std::priority_queue<Busy, std::vector<Busy>, std::greater<Busy>>;
 
   void name_threads(const Capture& capture) {
-    std::unordered_set<int64_t> used;
+    std::set<std::pair<int64_t, int64_t>> used;  // (pid, tid)
     for (const TrackInfo& track : capture.tracks)
       next_tid_ = std::max(next_tid_, valid_tid(track.tid) ? track.tid : 0);
     next_tid_ = std::max(next_tid_, kLargestLinuxTid) + 1;
@@ -111,9 +111,9 @@ class TrackLayout {
         continue;
       }
       lane.name = track.name.empty() ? "thread " + std::to_string(track.tid) : track.name;
-      if (valid_tid(track.tid) && used.insert(track.tid).second) {
+      if (valid_tid(track.tid) && used.emplace(track.pid, track.tid).second) {
         lane.tid = track.tid;
-      } else {  // the tid was reused by a later thread, or is invalid
+      } else {  // the tid was reused by a later thread of the process, or is invalid
         lane.real_tid = false;
         lane.tid = next_tid_++;
         lane.name += " (tid " + std::to_string(track.tid) + ")";
@@ -191,7 +191,7 @@ class TrackLayout {
     lanes_.push_back(std::move(lane));
   }
 
-  static bool valid_tid(int64_t tid) noexcept { return tid > 0 && tid < (int64_t{1} << 30); }
+  static bool valid_tid(int64_t tid) noexcept { return tid >= 0 && tid < (int64_t{1} << 30); }
   static constexpr int64_t kLargestLinuxTid = 1 << 22;  // PID_MAX_LIMIT
   static constexpr size_t kMostMoved = 64;  // rows of a slice that is moved: a row is moved often
 
