@@ -118,7 +118,7 @@ ALLOWED = (
     ),
     Allowed(
         "core",
-        r"tests/python/integration/test_sampling\.py::",
+        r"tests/python/integration/test_sample_shares\.py::",
         r"the system does not say in which call a thread is",
         "a kernel or container without /proc/PID/syscall",
     ),

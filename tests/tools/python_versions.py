@@ -49,7 +49,9 @@ CHOSEN = (
     f"{_UNIT}/test_followed_work.py",
     f"{_UNIT}/test_interrupts.py",
     f"{_UNIT}/test_profile.py",
-    f"{_INTEGRATION}/test_sampling.py",
+    f"{_INTEGRATION}/test_sample_shares.py",
+    f"{_INTEGRATION}/test_sampled_tasks.py",
+    f"{_INTEGRATION}/test_sampled_threads.py",
     f"{_INTEGRATION}/test_sampled_processes.py",
     f"{_INTEGRATION}/test_sampled_native_frames.py",
 )

@@ -11,9 +11,22 @@ from pathlib import Path
 
 from processes import python
 
-__all__ = ["WAIT_S", "command", "program", "records"]
+__all__ = ["STEPS", "WAIT_S", "command", "program", "records"]
 
 WAIT_S = 120
+# Steps until the file exists that is its argument; the pid is printed after some.
+STEPS = """
+import os, sys, time
+from fastprof import flight_recorder, record_function
+number = 0
+while not os.path.exists(sys.argv[1]):
+    with record_function("work"):
+        time.sleep(0.002)
+    flight_recorder.step()
+    number += 1
+    if number == 100:
+        print(os.getpid(), flush=True)
+"""
 
 
 @contextlib.contextmanager
