@@ -19,21 +19,11 @@ PROGRAMS = ("aarch64-linux-gnu-g++", "qemu-aarch64")
 JOBS = "2"
 # About two minutes of processor time to build; all of them take six and a half.
 CHOSEN = (
-    "test_cpp_stack",
-    "test_live_drain",
-    "test_nesting",
-    "test_propagate",
-    "test_recorder_clock",
-    "test_recorder_exactness",
-    "test_recorder_modes",
-    "test_recorder_records",
-    "test_recorder_reservations",
-    "test_recorder_sessions",
-    "test_thread_local_sessions",
-    "stress_fork_exit",
-    "stress_signals",
+    "test_cpp_stack", "test_live_drain", "test_nesting", "test_propagate", "test_recorder_clock",
+    "test_recorder_exactness", "test_recorder_modes", "test_recorder_records", "test_recorder_reservations",
+    "test_recorder_sessions", "test_thread_local_sessions", "stress_fork_exit", "stress_signals",
     "stress_threads",
-)
+)  # fmt: skip
 
 
 def install_missing() -> str | None:

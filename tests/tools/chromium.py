@@ -24,24 +24,15 @@ __all__ = ["Chromium", "Page", "PageError", "find_chromium"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--mute-audio",
-    "--hide-scrollbars",
-    "--force-color-profile=srgb",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+    "--no-default-browser-check", "--mute-audio", "--hide-scrollbars", "--force-color-profile=srgb",
     # The browser draws no frames for a page that it considers hidden.
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--remote-debugging-pipe",
-)
+)  # fmt: skip
 
 
 # Tests keep their screenshots here.
@@ -73,20 +64,13 @@ class Chromium:
         moved = f'exec 103<&{in_read} 104>&{out_write}; exec 3<&103 4>&104; exec "$@"'
         self._process = subprocess.Popen(
             [
-                "bash",
-                "-c",
-                moved,
-                "bash",
-                path,
-                *_FLAGS,
+                "bash", "-c", moved, "bash", path, *_FLAGS,
                 f"--user-data-dir={self._profile}",
                 "about:blank",
             ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(in_read, out_write),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(in_read, out_write),
             start_new_session=True,
-        )
+        )  # fmt: skip
         os.close(in_read)
         os.close(out_write)
         self._number = 0

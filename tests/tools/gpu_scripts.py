@@ -209,14 +209,8 @@ def made_trace(seed: int, steps: int = 12) -> list[Event]:
                 )
             else:
                 launch(
-                    "cudaGraphLaunch",
-                    "kernel",
-                    "in_graph",
-                    thread,
-                    device,
-                    20,
-                    nodes=chance.randrange(1, 6),
-                )
+                    "cudaGraphLaunch", "kernel", "in_graph", thread, device, 20, nodes=chance.randrange(1, 6),
+                )  # fmt: skip
         range_(f"aten::op{chance.randrange(30)}", "cpu_op", thread, begin, now)
         now += 1
 

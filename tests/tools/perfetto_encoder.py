@@ -18,12 +18,8 @@ MESSAGES: dict[str, type] = {
     "track_event": pf.Event,
     "legacy_event": pf.LegacyEvent,
     "debug_annotations": pf.Annotation,
-    "dict_entries": pf.Annotation,
-    "nested_value": pf.Nested,
-    "dict_values": pf.Nested,
-    "interned_data": pf.InternedData,
-    "event_categories": pf.Interned,
-    "event_names": pf.Interned,
+    "dict_entries": pf.Annotation, "nested_value": pf.Nested, "dict_values": pf.Nested,
+    "interned_data": pf.InternedData, "event_categories": pf.Interned, "event_names": pf.Interned,
     "debug_annotation_names": pf.Interned,
     "debug_annotation_string_values": pf.Interned,
     "source_locations": pf.Location,
@@ -33,12 +29,9 @@ MESSAGES: dict[str, type] = {
     "trace_packet_defaults": pf.Defaults,
     "track_event_defaults": pf.EventDefaults,
     "track_descriptor": pf.TrackDescriptor,
-    "process": pf.Process,
-    "process_descriptor": pf.Process,
-    "thread": pf.Thread,
-    "thread_descriptor": pf.Thread,
-    "counter": pf.Counter,
-}
+    "process": pf.Process, "process_descriptor": pf.Process, "thread": pf.Thread,
+    "thread_descriptor": pf.Thread, "counter": pf.Counter,
+}  # fmt: skip
 FIXED64 = {"flow_ids", "terminating_flow_ids"}
 
 

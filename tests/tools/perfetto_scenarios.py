@@ -145,29 +145,18 @@ SCENARIOS: dict[str, Scenario] = {
             *(event(110 + uuid, END, track_uuid=uuid) for uuid in (5, 8, 9, 10)),
         ],
         [
-            (100, 15, "on thread", ""),
-            (101, 17, "request", ""),
-            (102, 17, "job", ""),
-            (103, 17, "all", ""),
+            (100, 15, "on thread", ""), (101, 17, "request", ""), (102, 17, "job", ""), (103, 17, "all", ""),
             (104, 0, "of process", ""),
         ],
         threads={
-            "on thread": (7, 71, "worker"),
-            "request": (7, 71, "requests"),
-            "job": (7, 0, "jobs"),
-            "all": (0, 0, "global"),
-            "of process": (7, 0, "server"),
+            "on thread": (7, 71, "worker"), "request": (7, 71, "requests"), "job": (7, 0, "jobs"),
+            "all": (0, 0, "global"), "of process": (7, 0, "server"),
         },
     ),
     "descriptors of older traces": Scenario(
         [
             state(
-                thread_descriptor={
-                    "pid": 7,
-                    "tid": 71,
-                    "thread_name": "old",
-                    "reference_timestamp_us": 1,
-                }
+                thread_descriptor={"pid": 7, "tid": 71, "thread_name": "old", "reference_timestamp_us": 1}
             ),
             {
                 "trusted_packet_sequence_id": 1,
@@ -192,11 +181,8 @@ SCENARIOS: dict[str, Scenario] = {
             legacy(9500, "X", "elsewhere", tid_override=99, duration_us=1),
         ],
         [
-            (100, 8900, "begun", "x"),
-            (110, 2000, "whole", "x"),
-            (5000, 0, "instant", "x"),
-            (5100, 0, "instant 2", "x"),
-            (9500, 1000, "elsewhere", ""),
+            (100, 8900, "begun", "x"), (110, 2000, "whole", "x"), (5000, 0, "instant", "x"),
+            (5100, 0, "instant 2", "x"), (9500, 1000, "elsewhere", ""),
         ],
         threads={"begun": (7, 71, "old"), "elsewhere": (7, 99, "")},
     ),
@@ -216,12 +202,8 @@ SCENARIOS: dict[str, Scenario] = {
             legacy(190, "F", "old", categories=["x"], unscoped_id=4),
         ],
         [
-            (100, 30, "one", "x"),
-            (110, 30, "two", "x"),
-            (120, 0, "inside", "x"),
-            (150, 10, "local", "x"),
-            (151, 19, "scoped", "x"),
-            (180, 10, "old", "x"),
+            (100, 30, "one", "x"), (110, 30, "two", "x"), (120, 0, "inside", "x"), (150, 10, "local", "x"),
+            (151, 19, "scoped", "x"), (180, 10, "old", "x"),
         ],
         threads={"one": (7, 71, "")},
     ),
@@ -250,11 +232,8 @@ SCENARIOS: dict[str, Scenario] = {
             legacy(9000, "X", "to", categories=["x"], duration_us=1, bind_id=5, flow_direction=1),
         ],
         [
-            (100, 1000, "from", "x"),
-            (3000, 1000, "none", "x"),
-            (5000, 1000, "over", "x"),
-            (7000, 1000, "other", "x"),
-            (9000, 1000, "to", "x"),
+            (100, 1000, "from", "x"), (3000, 1000, "none", "x"), (5000, 1000, "over", "x"),
+            (7000, 1000, "other", "x"), (9000, 1000, "to", "x"),
         ],
         flows=[("from", "over"), ("over", "to")],
     ),
@@ -262,9 +241,7 @@ SCENARIOS: dict[str, Scenario] = {
         [
             state(thread_descriptor={"pid": 7, "tid": 71}),
             legacy(
-                100,
-                "C",
-                "bytes",
+                100, "C", "bytes",
                 debug_annotations=[
                     {"name": "in", "int_value": 3},
                     {"name": "out", "double_value": 0.5},
@@ -273,21 +250,15 @@ SCENARIOS: dict[str, Scenario] = {
             legacy(110, "C", "single", debug_annotations=[{"name": "value", "int_value": -3}]),
             legacy(115, "C", "text", debug_annotations=[{"name": "value", "string_value": "x"}]),
             legacy(
-                120,
-                "M",
-                "thread_name",
+                120, "M", "thread_name",
                 debug_annotations=[{"name": "name", "string_value": "named"}],
             ),
             legacy(
-                121,
-                "M",
-                "process_name",
+                121, "M", "process_name",
                 debug_annotations=[{"name": "name", "string_value": "called"}],
             ),
             legacy(
-                122,
-                "M",
-                "process_labels",
+                122, "M", "process_labels",
                 debug_annotations=[{"name": "labels", "string_value": "x"}],
             ),
             legacy(130, "i", "here"),
@@ -299,5 +270,5 @@ SCENARIOS: dict[str, Scenario] = {
         skipped_events={"value of a counter that is no number": 1, "phase M": 1, "phase D": 1},
         oracle=False,  # it leaves these to the JSON export
     ),
-}
+}  # fmt: skip
 SCENARIOS |= VALUE_SCENARIOS

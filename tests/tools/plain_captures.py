@@ -42,31 +42,19 @@ def capture_of(
     """
     size = len(payload)
     given: dict[str, Any] = {
-        "start_ns": np.arange(size) * 10,
-        "site": np.zeros(size),
-        "track": np.zeros(size),
-        "parent": np.full(size, -1),
-        "payload": payload,
-        "kind": np.zeros(size),
+        "start_ns": np.arange(size) * 10, "site": np.zeros(size), "track": np.zeros(size),
+        "parent": np.full(size, -1), "payload": payload, "kind": np.zeros(size),
         "flags": np.full(size, int(EventFlag.FINISHED)),
         "payload_words": np.array(words, np.uint64),
-        "cross_thread_end_row": [],
-        "cross_thread_end_track": [],
-        **columns,
-    }
+        "cross_thread_end_row": [], "cross_thread_end_track": [], **columns,
+    }  # fmt: skip
     given.setdefault("end_ns", np.asarray(given["start_ns"]) + 5)
     return _core.capture_of(
         columns=given,
         sites=[tuple(site) for site in sites],
         tracks=[(1, 1, 11, "a", True), (2, 1, 12, "b", True)],
-        strings=list(strings),
-        t0_ns=0,
-        t1_ns=10**6,
-        clock_error_ns=0,
-        pid=1,
-        process_name="test",
-        dropped={},
-    )
+        strings=list(strings), t0_ns=0, t1_ns=10**6, clock_error_ns=0, pid=1, process_name="test", dropped={},
+    )  # fmt: skip
 
 
 class WithoutKernels:

@@ -121,15 +121,7 @@ def _make_empty_library(library: Path, symbols: list[str], versions: list[str]) 
             members = "".join(f"{_plain(s)};" for s in symbols if s.endswith(f"@{version}"))
             script.write(f"{version} {{ {'global: ' if members else ''}{members} }};\n")
         script.flush()
-        command = [
-            "cc",
-            "-shared",
-            "-nostdlib",
-            "-x",
-            "assembler",
-            "-",
-            f"-Wl,-soname,{library.name}",
-        ]
+        command = ["cc", "-shared", "-nostdlib", "-x", "assembler", "-", f"-Wl,-soname,{library.name}"]  # fmt: skip
         command += [f"-Wl,--version-script={script.name}"] if versions else []
         subprocess.run([*command, "-o", str(library)], input=source, check=True, text=True)
 

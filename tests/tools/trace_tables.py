@@ -66,21 +66,15 @@ def nested_table(rows: int, seed: int = 1, threads: int = 3) -> EventTable:
     names = [f"op{i}" for i in range(12)] + ODD_NAMES[:3]
     return EventTable(
         {
-            "start_ns": start,
-            "end_ns": end,
-            "parent": parent,
-            "track": track,
+            "start_ns": start, "end_ns": end, "parent": parent, "track": track,
             "site": [rng.randrange(len(names)) for _ in start],
             "kind": np.zeros(len(start), np.uint8),
             "flags": np.ones(len(start), np.uint8),
         },
         sites=[Site(name, file="a.py", line=i) for i, name in enumerate(names)],
         tracks=[Track(i, 77, 1000 + i, f"worker {i}") for i in range(threads)],
-        t0_ns=T0,
-        pid=77,
-        process_name="program",
-        begin_ordered=True,
-    )
+        t0_ns=T0, pid=77, process_name="program", begin_ordered=True,
+    )  # fmt: skip
 
 
 def every_column_table(rows: int = 24) -> EventTable:
@@ -131,19 +125,11 @@ def every_column_table(rows: int = 24) -> EventTable:
         tracks=[Track(9, 1, 2, "main \ud800", False)],
         coded=coded,
         kernels=KernelTable(
-            np.array([1, 1, 4], np.int64),
-            np.array([0, 1, 0], np.int32),
-            np.array([0, 0, 1], np.int32),
-            np.array([10, 20, 30], np.int64),
-            ("k0", "k1"),
+            np.array([1, 1, 4], np.int64), np.array([0, 1, 0], np.int32), np.array([0, 0, 1], np.int32),
+            np.array([10, 20, 30], np.int64), ("k0", "k1"),
         ),
         payload_words=np.arange(rows + 8, dtype=np.uint64) << np.uint64(58),
-        strings=("a", "\ud800", "c"),
-        t0_ns=T0 - 5,
-        t1_ns=T0 + 10**9,
-        clock_error_ns=12,
-        pid=4711,
-        process_name="p\u00e9",
-        dropped={"memory": 3},
+        strings=("a", "\ud800", "c"), t0_ns=T0 - 5, t1_ns=T0 + 10**9, clock_error_ns=12, pid=4711,
+        process_name="p\u00e9", dropped={"memory": 3},
         metadata={"user": [1, float("nan"), ("t",)], "n": None},
-    )
+    )  # fmt: skip

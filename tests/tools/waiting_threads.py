@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits until other threads have reached the call in which they wait, or sleep, without a fixed delay."""
+"""Runs threads, and waits until others have reached the call in which they wait, or sleep, without a fixed delay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["until_other_threads_sleep", "until_threads_wait"]
+__all__ = ["run_threads", "until_other_threads_sleep", "until_threads_wait"]
+
+
+def run_threads(*threads: threading.Thread) -> None:
+    """Start all threads, and return when all have ended."""
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def until_threads_wait(text: str, *threads: int | None) -> None:

@@ -51,23 +51,10 @@ PROGRAMS = {
 }
 # Values of options, by their metavar. `{}`: what makes names of files differ.
 VALUES = {
-    "KEY": "count",
-    "N": "3",
-    "US": "5",
-    "MB": "512",
-    "MS": "1",
-    "P": "1",
-    "PERCENT": "1000",
-    "ID": "0",
-    "DIR": ".",
-    "FOLDER": "ranks.made",
-    "TIME": "cpu_time_total",
-    "NAME": "page-faults",
-    "FILE": "file.out",
-    "NAME=VALUE,...": "max_step_s=60",
-    "HZ": "200",
-    "MODE": "cpu",
-}
+    "KEY": "count", "N": "3", "US": "5", "MB": "512", "MS": "1", "P": "1", "PERCENT": "1000", "ID": "0",
+    "DIR": ".", "FOLDER": "ranks.made", "TIME": "cpu_time_total", "NAME": "page-faults", "FILE": "file.out",
+    "NAME=VALUE,...": "max_step_s=60", "HZ": "200", "MODE": "cpu",
+}  # fmt: skip
 SUFFIXES = {"--csv": ".csv", "--html": ".html", "--output": ".json", "--explanation": ".out"}
 COMPANIONS = {
     "--spill-folder": ["--overflow", "spill"],

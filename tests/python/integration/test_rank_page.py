@@ -73,17 +73,9 @@ def test_tables_sort_and_select(browser: Chromium, tmp_path: Path) -> None:
     simulated.write(str(tmp_path / "r"))
     (tmp_path / "r" / "rank-00011.json").write_text(f'{{"format": "fastprof rank {markup}"}}')
     done = python(
-        "-m",
-        "fastprof",
-        "ranks",
-        "r",
-        "--html",
-        "command.html",
-        "--what-if",
-        "all_reduce=2",
-        cwd=tmp_path,
+        "-m", "fastprof", "ranks", "r", "--html", "command.html", "--what-if", "all_reduce=2", cwd=tmp_path,
         check=True,
-    )
+    )  # fmt: skip
     assert "wrote command.html" in done.stdout and "problem: " in done.stdout
     job = fastprof.ranks.open(tmp_path / "r")
     page = opened(browser, tmp_path, job, "ranks_tables", dark=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -54,11 +53,6 @@ def printed(name: str, folder: Path, *arguments: str) -> str:
         "-W", "ignore", EXAMPLES / f"{name}.py", "--rows", "1000", *out, *arguments, cwd=folder, check=True,
         PYTHONPATH=os.pathsep.join(sys.path),
     ).stdout  # fmt: skip
-
-
-def names_in(trace: Path) -> set[str]:
-    events = json.loads(trace.read_text())["traceEvents"]
-    return {event["name"] for event in events if event["ph"] == "X"}
 
 
 @pytest.mark.parametrize("name", ["torch_recipe", "torch_training", "torch_module"])

@@ -186,14 +186,8 @@ def _check_schema(trace):
             continue
         assert node["ctrl_deps"] in ids
         assert {
-            "rf_id",
-            "fw_parent",
-            "seq_id",
-            "scope",
-            "tid",
-            "fw_tid",
-            "op_schema",
-        } <= attributes.keys()
+            "rf_id", "fw_parent", "seq_id", "scope", "tid", "fw_tid", "op_schema",
+        } <= attributes.keys()  # fmt: skip
     assert roots >= 1
 
 

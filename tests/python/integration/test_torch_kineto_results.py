@@ -76,13 +76,7 @@ def row(node: Any) -> tuple[Any, ...]:
     assert tag == node.tag
     assert type(fields) is type(node.extra_fields)
     if tag == torch._C._profiler._EventType.Allocation:
-        return (
-            *seen,
-            fields.alloc_size,
-            fields.device,
-            fields.id is None,
-            fields.allocation_id is None,
-        )
+        return (*seen, fields.alloc_size, fields.device, fields.id is None, fields.allocation_id is None)  # fmt: skip
     return (
         *seen,
         fields.scope,

@@ -41,17 +41,8 @@ def both(**options: bool) -> tuple[Any, Any]:
 def shown(events: Any) -> list[tuple[Any, ...]]:
     return [
         (
-            e.name,
-            e.trace_name,
-            e.count,
-            e.node_id,
-            e.is_async,
-            e.is_remote,
-            e.is_legacy,
-            int(e.scope),
-            e.sequence_nr,
-            e.fwd_thread,
-            e.flops,
+            e.name, e.trace_name, e.count, e.node_id, e.is_async, e.is_remote, e.is_legacy, int(e.scope),
+            e.sequence_nr, e.fwd_thread, e.flops,
             [list(shape) for shape in e.input_shapes],
             int(e.device_type),
             None if e.cpu_parent is None else e.cpu_parent.name,
@@ -60,7 +51,7 @@ def shown(events: Any) -> list[tuple[Any, ...]]:
         )
         for e in events
         if e.name in ("outer", "inner", "innermost", "second")
-    ]
+    ]  # fmt: skip
 
 
 def test_the_interface_is_pytorchs() -> None:

@@ -14,6 +14,7 @@ from known_torch import CPU, CXX11_ABI, VERSION, torch
 from processes import resident_kilobytes, run_python
 from torch_pieces import mlp
 from unfollowed import run_unfollowed
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import _core
@@ -42,14 +43,6 @@ def annotated() -> None:
         add()
         with torch.profiler.record_function("inner"):
             add()
-
-
-def script() -> None:
-    @torch.jit.script  # type: ignore[untyped-decorator]
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return x + x * 2
-
-    f(torch.ones(2))
 
 
 def profiled(work: Callable[[], None], **arguments: Any) -> Any:
@@ -84,9 +77,7 @@ def test_backward_from_another_thread_links_to_the_forward_thread() -> None:
     x = torch.ones(3, requires_grad=True)
     with fastprof.profile() as p:
         y = (x * 2).sum()
-        thread = threading.Thread(target=y.backward)
-        thread.start()
-        thread.join()
+        run_threads(threading.Thread(target=y.backward))
     table = p.event_table
     names = names_of(table)
     multiply, backward = names.index("aten::mul"), names.index("MulBackward0")
@@ -153,9 +144,7 @@ def test_an_op_that_ends_after_stop_and_on_another_thread() -> None:
     p.start()
     late = begin("late", None)
     crossing = begin("crossing", None)
-    thread = threading.Thread(target=end, args=(crossing,))
-    thread.start()
-    thread.join()
+    run_threads(threading.Thread(target=end, args=(crossing,)))
     p.stop()
     end(late)
     table = p.event_table
@@ -180,9 +169,7 @@ def test_collectives_are_async(tmp_path: Any) -> None:
     def work() -> None:
         dist.all_reduce(torch.ones(4), async_op=True).wait()
         y = x.exp().sum()
-        thread = threading.Thread(target=y.backward)
-        thread.start()
-        thread.join()
+        run_threads(threading.Thread(target=y.backward))
 
     try:
         p = profiled(work)
@@ -210,9 +197,7 @@ def test_nothing_is_left_after_stop() -> None:
 def test_threads_that_come_and_go_take_no_memory() -> None:
     def threads(count: int) -> None:
         for _ in range(count):
-            thread = threading.Thread(target=add)
-            thread.start()
-            thread.join()
+            run_threads(threading.Thread(target=add))
 
     with fastprof.profile(max_bytes=1 << 20, overflow="overwrite_oldest"):
         threads(100)

@@ -127,16 +127,9 @@ def graph_break_inside(kit):
 
 
 PROGRAMS = [
-    context_manager,
-    context_manager_with_target,
-    decorated_callee,
-    decorated_itself,
-    decorated_inside,
-    decorated_generator,
-    reused_object,
-    decorated_module,
-    profile_inside,
-]
+    context_manager, context_manager_with_target, decorated_callee, decorated_itself, decorated_inside,
+    decorated_generator, reused_object, decorated_module, profile_inside,
+]  # fmt: skip
 
 
 def graphs_of(program, fullgraph):

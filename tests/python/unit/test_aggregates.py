@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import errors, flight_recorder, record_function
@@ -78,11 +79,7 @@ def work(rounds: int) -> None:
 
 def test_rows_are_those_of_a_profile(recorder: Path) -> None:
     with fastprof.profile() as profile:
-        threads = [threading.Thread(target=work, args=(4000,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*(threading.Thread(target=work, args=(4000,)) for _ in range(3)))
     found = flight_recorder.aggregates()
     averages = profile.key_averages().to_columns()
     expected = {name: row for row, name in enumerate(averages["name"])}

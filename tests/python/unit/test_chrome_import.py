@@ -96,25 +96,17 @@ def test_pairs_instants_counters_flows_memory(tmp_path: Path) -> None:
     table = load(
         tmp_path,
         [
-            event("outer", 0, ph="B"),
-            event("inner", 1, ph="B"),
-            event("", 2, ph="E"),
-            event("", 9, ph="E"),
-            event("", 9, ph="E"),
-            event("left open", 10, ph="B"),
-            event("io", 3, ph="b", id=1),
-            event("io", 5, ph="e", id=1),
-            event("here", 4, ph="i", s="t"),
+            event("outer", 0, ph="B"), event("inner", 1, ph="B"), event("", 2, ph="E"), event("", 9, ph="E"),
+            event("", 9, ph="E"), event("left open", 10, ph="B"), event("io", 3, ph="b", id=1),
+            event("io", 5, ph="e", id=1), event("here", 4, ph="i", s="t"),
             event("load", 4, ph="C", args={"a": 1, "b": 2.5, "c": "no number"}),
             event("arrow", 4, ph="s", id="0x10"),
             event("arrow", 6, ph="f", id=16, bp="e"),
             event("arrow", 6, ph="s", id="text"),
             event("[memory]", 7, ph="i", args=memory),
-            event("sample", 7, ph="P"),
-            event("span", 7, 1, pid="Spans"),
-            event("last", 20, 1),
+            event("sample", 7, ph="P"), event("span", 7, 1, pid="Spans"), event("last", 20, 1),
         ],
-    )
+    )  # fmt: skip
     got = list(
         zip(
             names(table),
@@ -248,22 +240,7 @@ def test_damaged_text_never_escapes_format_error(tmp_path: Path) -> None:
 
 def test_values_of_any_type_never_escape_format_error(tmp_path: Path) -> None:
     rng = random.Random(22)
-    junk: list[Any] = [
-        None,
-        True,
-        -1,
-        2**80,
-        -(2**80),
-        1.5,
-        1e308,
-        "x",
-        "-",
-        "12",
-        [],
-        [1],
-        {},
-        {"a": []},
-    ]
+    junk: list[Any] = [None, True, -1, 2**80, -(2**80), 1.5, 1e308, "x", "-", "12", [], [1], {}, {"a": []}]  # fmt: skip
     keys = ["ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args"]
     inner = ["External id", "device", "stream", "Input Dims", "Call stack", "Sequence number", "Addr",
              "Bytes", "Node id", "Fwd thread id", "finished", "is_async", "name", "Device Type"]  # fmt: skip

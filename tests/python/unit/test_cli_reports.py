@@ -71,13 +71,15 @@ def test_wrong_options_of_reports(
         assert run("report", pair[0], "--tree", "--min-percent", limit, "--depth", "1") == 0
 
 
-def test_folders_for_compilers(capsys: Capsys) -> None:
-    assert run("--includes") == 0
+@pytest.mark.parametrize("words", [("config",), ()])  # without: as it was spelled first
+def test_folders_for_compilers(words: tuple[str, ...], capsys: Capsys) -> None:
+    assert run(*words, "--includes") == 0
     flag = capsys.readouterr().out.strip()
     assert flag.startswith("-I") and (Path(flag[2:]) / "fastprof" / "fastprof.hpp").is_file()
-    assert run("--cmakedir") == 0
-    assert (Path(capsys.readouterr().out.strip()) / "fastprofConfig.cmake").is_file()
-    assert run("--pkgconfigdir") == 0
+    assert run(*words, "--cmakedir") == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert all((folder / f"fastprofConfig{what}.cmake").is_file() for what in ("", "Version"))
+    assert run(*words, "--pkgconfigdir") == 0
     assert (Path(capsys.readouterr().out.strip()) / "fastprof.pc").is_file()
 
 

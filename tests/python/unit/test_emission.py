@@ -92,14 +92,7 @@ def test_emitted_itt_ranges_are_received(other_tool: dict[str, str]) -> None:
     rows = run_python(
         _EMITTED.format(emitter="emit_itt", arguments="record_shapes=True"), other_tool
     )
-    assert sorted(name for name, _ in rows) == [
-        "after",
-        "before",
-        "inner",
-        "inner",
-        "outer",
-        "outer",
-    ]
+    assert sorted(name for name, _ in rows) == ["after", "before", "inner", "inner", "outer", "outer"]  # fmt: skip
 
 
 @pytest.mark.parametrize("emitter", [fastprof.emit_nvtx, fastprof.emit_itt])

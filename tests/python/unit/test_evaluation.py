@@ -49,15 +49,9 @@ def gpu_table(ops: Any, work: Any) -> fastprof.EventTable:
         rows.append((begin, end, 2, 1 + stream, 0, op + 1, 1, stream))
     start, end, site, track, external, link, device, stream = zip(*rows, strict=True)
     columns = {
-        "start_ns": start,
-        "end_ns": end,
-        "site": site,
-        "track": track,
-        "external_id": external,
-        "linked_correlation_id": link,
-        "device_type": device,
-        "device_resource_id": stream,
-    }
+        "start_ns": start, "end_ns": end, "site": site, "track": track, "external_id": external,
+        "linked_correlation_id": link, "device_type": device, "device_resource_id": stream,
+    }  # fmt: skip
     return fastprof.EventTable(columns, sites=SITES)
 
 

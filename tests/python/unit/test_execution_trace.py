@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -78,42 +78,3 @@ def test_folder_of_resources(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(fastprof.errors.IoError, match="Choose another path"):
         folder_of(str(tmp_path / "file" / "b.json"), create_dir=True)
-
-
-class _Theirs:
-    """torch.profiler.ExecutionTraceObserver, as far as it is used."""
-
-    made: ClassVar[list[_Theirs]] = []
-
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-        self._registered = self._execution_trace_running = False
-        self.path = ""
-        _Theirs.made.append(self)
-
-    @staticmethod
-    def build_execution_trace_obs_from_env() -> _Theirs:
-        return _Theirs().register_callback("from environment")
-
-    def register_callback(self, path: str) -> _Theirs:
-        self.path, self._registered = path, True
-        return self
-
-    def unregister_callback(self) -> None:
-        self._registered = False
-        self.calls.append("unregister")
-
-    def start(self) -> None:
-        self._execution_trace_running = True
-
-    def stop(self) -> None:
-        self._execution_trace_running = False
-
-    def get_output_file_path(self) -> str:
-        return self.path
-
-    def set_extra_resource_collection(self, value: bool) -> None:
-        self.calls.append(("extras", value))
-
-    def get_resources_dir(self, can_create: bool) -> str:
-        return f"folder {can_create}"

@@ -15,9 +15,10 @@ from fastprof.analysis.memory_categories.kinds import Action, Category
 from fastprof.importers.chrome_args import DEVICE_CATEGORIES, NUMBERS
 from fastprof.model.columns import COLUMNS
 
-# torch.profiler.ProfilerAction, and Category and Action of torch.profiler._memory_profiler.
+# Of torch.profiler, of torch._C._profiler, and of torch.profiler._memory_profiler.
 OF_PYTORCH = {
     fastprof.ProfilerAction: ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"],
+    fastprof.ProfilerActivity: ["CPU", "XPU", "CUDA", "HPU", "MTIA", "PrivateUse1"],
     Category: [
         "INPUT", "TEMPORARY", "ACTIVATION", "GRADIENT", "AUTOGRAD_DETAIL", "PARAMETER", "OPTIMIZER_STATE",
     ],
@@ -27,9 +28,9 @@ OF_PYTORCH = {
 
 @pytest.mark.parametrize("kind", OF_PYTORCH, ids=lambda kind: kind.__qualname__)
 def test_enums_have_pytorchs_numbers(kind: type[enum.Enum]) -> None:
-    first = 0 if kind is fastprof.ProfilerAction else 1
+    first = 0 if kind.__name__.startswith("Profiler") else 1
     numbers = {member.name: member.value for member in kind}
-    assert numbers.pop("DEVICE_STOPPED", 4) == 4  # ours
+    assert (numbers.pop("DEVICE_STOPPED", 4), numbers.pop("MPS", 6)) == (4, 6)  # ours
     assert numbers == {name: number for number, name in enumerate(OF_PYTORCH[kind], first)}
 
 

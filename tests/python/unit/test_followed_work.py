@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import record_function
@@ -151,9 +152,5 @@ def test_two_profiles_of_two_threads() -> None:
             joined(threading.Thread(target=work, args=(name,)))
             both.wait(60)
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*(threading.Thread(target=run, args=(name,)) for name in "ab"))
     assert {name: names(profile) for name, profile in profiles.items()} == {"a": ["a"], "b": ["b"]}

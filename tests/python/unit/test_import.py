@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import pickle
 import re
-from pathlib import Path
 
 import pytest
 from processes import python
@@ -16,15 +15,9 @@ from fastprof import _paths, compat
 
 # Modules that programs import from the root of the package -> the folder that contains them.
 PUBLIC_PATHS = {
-    "devices": "record",
-    "errors": "base",
-    "itt": "record",
-    "memory_attribution": "analysis",
-    "profiler_legacy": "compat",
-    "stages": "ranks",
-    "table": "model",
-    "trace_writers": "exporters",
-}
+    "devices": "record", "errors": "base", "itt": "record", "memory_attribution": "analysis",
+    "profiler_legacy": "compat", "stages": "ranks", "table": "model", "trace_writers": "exporters",
+}  # fmt: skip
 
 
 def run(*arguments: str) -> str:
@@ -145,16 +138,3 @@ def test_every_name_exists_and_those_for_pytorchs_sake_are_in_compat() -> None:
 
 def test_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(fastprof, "no_such_name")
-
-
-def test_includes_prints_a_folder_with_the_headers() -> None:
-    """Also as it was spelled first."""
-    flag = run("-m", "fastprof", "--includes").strip()
-    assert flag.startswith("-I")
-    assert (Path(flag[2:]) / "fastprof" / "base" / "config.hpp").is_file()
-
-
-def test_cmakedir_prints_a_folder_with_the_package_description() -> None:
-    folder = Path(run("-m", "fastprof", "config", "--cmakedir").strip())
-    assert (folder / "fastprofConfig.cmake").is_file()
-    assert (folder / "fastprofConfigVersion.cmake").is_file()

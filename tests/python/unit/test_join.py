@@ -87,19 +87,12 @@ def test_codes_point_to_the_values_of_their_table_and_a_missing_code_stays_missi
 def test_facts_of_the_tables() -> None:
     joined = join_tables(
         [
-            table(
-                0,
-                dropped={"memory": 2},
-                clock_error_ns=9,
-                pid=1,
-                process_name="x",
-                metadata={"a": 1},
-            ),
+            table(0, dropped={"memory": 2}, clock_error_ns=9, pid=1, process_name="x", metadata={"a": 1}),
             table(
                 1000, dropped={"memory": 3, "names": 1}, clock_error_ns=4, pid=2, process_name="y"
             ),
         ]
-    )
+    )  # fmt: skip
     assert joined.dropped == {"memory": 5, "names": 1}
     assert (joined.t0_ns, joined.t1_ns, joined.clock_error_ns) == (0, 1100, 9)
     assert (joined.pid, joined.process_name, joined.metadata) == (2, "y", {})

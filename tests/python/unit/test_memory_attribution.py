@@ -105,15 +105,9 @@ def test_a_table_without_memory_records_is_returned_and_rules_are_checked() -> N
 
 
 rows_strategy = st.lists(
-    st.tuples(
-        st.integers(0, 20),
-        st.integers(0, 9),
-        st.integers(0, 1),
-        st.integers(0, 4),
-        st.integers(-9, 9),
-    ),
+    st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 1), st.integers(0, 4), st.integers(-9, 9)),
     max_size=25,
-).map(lambda rows: [(s, s + (d if site < 3 else 0), t, site, b) for s, d, t, site, b in rows])
+).map(lambda rows: [(s, s + (d if site < 3 else 0), t, site, b) for s, d, t, site, b in rows])  # fmt: skip
 
 
 @given(rows_strategy)

@@ -22,17 +22,9 @@ COST = {
 def trace(path: Path, events: list[tuple[str, str, int, float, float]], **members: Any) -> Path:
     """A Chrome trace of (category, name, thread, begin in us, end in us)."""
     rows = [
-        {
-            "ph": "X",
-            "cat": category,
-            "name": name,
-            "pid": 1,
-            "tid": thread,
-            "ts": begin,
-            "dur": end - begin,
-        }
+        {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": begin, "dur": end - begin}
         for category, name, thread, begin, end in events
-    ]
+    ]  # fmt: skip
     path.write_text(json.dumps({"traceEvents": rows, **members}))
     return path
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import _posixsubprocess
 import os
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from processes import run_python
@@ -17,18 +15,6 @@ from fastprof.model.table import EventKind
 from fastprof.record import process_starts
 
 FORK_EXEC, SPAWN = 5, 2  # where fork_exec and posix_spawn take the environment
-
-
-def functions() -> list[Any]:
-    """Return the functions that start processes, and the references that subprocess holds."""
-    return [
-        _posixsubprocess.fork_exec,
-        getattr(
-            subprocess, "_fork_exec", _posixsubprocess.fork_exec
-        ),  # CPython 3.10 has no reference
-        os.posix_spawn,
-        os.posix_spawnp,
-    ]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import errors, record_function
@@ -127,11 +128,7 @@ def test_profiles_on_many_threads_at_once() -> None:
                     pass
             seen.setdefault(number, []).extend(names(p))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*(threading.Thread(target=work, args=(i,)) for i in range(4)))
     assert seen == {number: [f"work {number}"] * 20 for number in range(4)}
 
 
@@ -185,17 +182,46 @@ def test_nothing_left_to_profile() -> None:
         fastprof.profile(activities=[])
 
 
-def test_wrong_arguments() -> None:
-    with pytest.raises(errors.ValueError, match="drop_newest, overwrite_oldest"):
-        fastprof.profile(overflow="explode")
-    with pytest.raises(errors.ValueError, match="at least 65536"):
-        fastprof.profile(max_bytes=100)
-    with pytest.raises(errors.ValueError, match="innermost, interval"):
-        fastprof.profile(memory_attribution="guess")
-    with pytest.raises(errors.ValueError, match="unknown ProfilerActivity"):
-        fastprof.profile(activities=["abacus"])
-    with pytest.raises(TypeError):
-        fastprof.profile(no_such_argument=1)  # type: ignore[call-arg]
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"activities": ["abacus"]}, "unknown ProfilerActivity"),
+        ({"max_bytes": 65535}, "max_bytes must be at least 65536 .*65535"),
+        ({"max_bytes": -1}, "max_bytes must be at least 65536 .*-1"),
+        ({"max_name_bytes": 1}, "max_name_bytes must be at least 65536 .*1"),
+        ({"memory_attribution": "guess"}, "innermost, interval"),
+        ({"overflow": "explode"}, "'explode'.*drop_newest, overwrite_oldest"),
+        ({"spill_folder": "x"}, "spill_folder has no effect without"),
+        ({"python_calls": "yes"}, "python_calls must be True, False or a CallFilter"),
+        ({"python_calls": 3}, "python_calls must be True, False or a CallFilter"),
+        ({"counters": "cycles"}, "counters must be a list of names"),
+        ({"counters": [1]}, "counters must be a list of names"),
+    ],
+)
+def test_wrong_arguments(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.ValueError, match=message):
+        fastprof.profile(**given)
+
+
+@pytest.mark.filterwarnings("ignore:CUDA is not available")
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({"use_cuda": True}, {"CPU", "CUDA"}),
+        ({"use_device": "cuda"}, {"CPU", "CUDA"}),
+        ({"use_device": "CUDA:1"}, {"CPU", "CUDA"}),
+        ({"use_device": "cpu"}, {"CPU"}),
+        ({"activities": ["CPU", "CUDA"], "use_cuda": False}, {"CPU"}),
+    ],
+)
+def test_devices_by_other_arguments_than_activities(given: dict[str, Any], asked: set[str]) -> None:
+    assert {activity.name for activity in fastprof.profile(**given).activities} == asked
+
+
+def test_an_observer_without_methods_is_reported() -> None:
+    with pytest.warns(UserWarning, match="no methods start"):
+        p = fastprof.profile(execution_trace_observer=object())
+    assert "execution_trace_observer" in p.missing
 
 
 @pytest.mark.integrations

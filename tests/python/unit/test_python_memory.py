@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from bytearrays import MORE_BYTES, OF_BYTEARRAY
 from processes import python
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import _core
@@ -58,11 +59,7 @@ def test_totals_reconcile_to_the_byte_while_threads_allocate() -> None:
                 held.pop(i % len(held))
 
     with fastprof.profile(python_memory="exact") as prof:
-        threads = [threading.Thread(target=churn, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*(threading.Thread(target=churn, args=(seed,)) for seed in range(4)))
     assert not prof.event_table.dropped
     sums = {b.device: b.sums() for b in memory_blocks(prof.event_table)}
     assert sums.keys() == {"python:mem", "python:object", "python:raw"}

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-import fastprof
 from fastprof import profile, record_function
 
 SMALL = 65536  # bytes: names are reclaimed between profiles from 16 KB on
@@ -87,8 +84,3 @@ def test_full_table_of_names_and_json_arguments() -> None:
         with record_function("late", items=["a", "b"], text="some text"):
             pass
     assert names(prof)[-1] == "<too many names>"
-
-
-def test_a_bound_that_is_too_small_is_refused() -> None:
-    with pytest.raises(fastprof.errors.ValueError, match="65536"):
-        profile(max_name_bytes=1000)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import record_function
@@ -139,11 +140,7 @@ def test_one_object_on_several_threads() -> None:
                     pass
 
     with fastprof.profile() as p:
-        threads = [threading.Thread(target=work) for _ in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*(threading.Thread(target=work) for _ in range(count)))
     table = p.event_table
     assert len(table) == count * each * 2
     assert not (table.column("flags") & EventFlag.CROSS_THREAD_END).any()
@@ -155,9 +152,7 @@ def test_ended_on_another_thread() -> None:
     travelling = record_function("travelling")
     with fastprof.profile() as p:
         travelling.__enter__()
-        thread = threading.Thread(target=travelling.__exit__, args=(None, None, None))
-        thread.start()
-        thread.join()
+        run_threads(threading.Thread(target=travelling.__exit__, args=(None, None, None)))
     table = p.event_table
     assert names(p) == ["travelling"]
     assert table.column("flags")[0] & EventFlag.CROSS_THREAD_END
@@ -180,13 +175,7 @@ def test_arguments() -> None:
         ):
             pass
     event = p.events()[0]
-    assert event.kwinputs == {
-        "step": 3,
-        "rate": 0.5,
-        "flag": True,
-        "mode": "é\ud800",
-        "tags": ["a", "b"],
-    }
+    assert event.kwinputs == {"step": 3, "rate": 0.5, "flag": True, "mode": "é\ud800", "tags": ["a", "b"]}  # fmt: skip
     assert event.concrete_inputs == ["text"]
 
 
@@ -341,9 +330,7 @@ def test_thread_names() -> None:
         with record_function("in main"):
             pass
         for target, name in ((named, "the worker"), (renamed, "ignored")):
-            thread = threading.Thread(target=target, name=name)
-            thread.start()
-            thread.join()
+            run_threads(threading.Thread(target=target, name=name))
     assert [track.name for track in p.event_table.tracks] == ["MainThread", "the worker", "by hand"]
 
 
@@ -384,9 +371,7 @@ def test_short_threads_one_after_the_other_need_little_memory() -> None:
     names = [f"range {i}" for i in range(300)]
     with fastprof.profile(max_bytes=1 << 20) as p:
         for name in names:
-            thread = threading.Thread(target=work, args=(name,))
-            thread.start()
-            thread.join()
+            run_threads(threading.Thread(target=work, args=(name,)))
     assert p.event_table.dropped == {}
     ranges = [event for event in p.events() if event.name in names]
     assert [event.name for event in ranges] == names

@@ -40,13 +40,7 @@ def test_a_pop_without_push_names_its_key() -> None:
 
 
 def test_filtered_names_and_their_pops_are_dropped() -> None:
-    records = [
-        START,
-        push(1, "aten::is_leaf", 2000),
-        push(2, "a", 2500),
-        pop(2, 2600),
-        pop(1, 3000),
-    ]
+    records = [START, push(1, "aten::is_leaf", 2000), push(2, "a", 2500), pop(2, 2600), pop(1, 3000)]  # fmt: skip
     assert [e.name for e in parse_records([records])] == ["a"]
 
 

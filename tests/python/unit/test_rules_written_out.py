@@ -120,17 +120,11 @@ def test_arrows_of_a_flow(steps: list[FlowStep], rows: str, skipped: dict[str, i
         for letter in word.strip("-")
     ]
     found = [
-        (
-            start,
-            builder.site_at(site).kind,
-            builder.site_at(site).name,
-            track,
-            builder.words[payload],
-        )
+        (start, builder.site_at(site).kind, builder.site_at(site).name, track, builder.words[payload])
         for start, site, track, payload in zip(
             builder.start, builder.site, builder.track, builder.payload, strict=True
         )
-    ]
+    ]  # fmt: skip
     assert found == expected
     lone = "flow that ends without a begin"
     assert counted == Counter(skipped) + Counter({lone: len(steps)})

@@ -114,20 +114,7 @@ SUMS: list[Row] = [
 
 
 def pprof() -> bytes:
-    texts = [
-        "",
-        "cpu",
-        "nanoseconds",
-        "main",
-        "f",
-        "g",
-        "h",
-        "/a/m.py",
-        "samples",
-        "count",
-        "thread",
-        "t",
-    ]
+    texts = ["", "cpu", "nanoseconds", "main", "f", "g", "h", "/a/m.py", "samples", "count", "thread", "t"]  # fmt: skip
     data = b"".join(
         field(1, field(1, texts.index(kind)) + field(2, texts.index(unit)))
         for kind, unit in (("samples", "count"), ("cpu", "nanoseconds"))
@@ -173,15 +160,7 @@ _MOJO_NAMES = (
     b"\x0b\x02/a/m.js\0" b"\x0b\x03main\0" b"\x0b\x04f\0" b"\x0b\x05g\0"
     b"\x03\x00\x02\x03\x01\0\0\0" b"\x03\x01\x02\x04\x0b\0\0\0" b"\x03\x02\x01\x05\x00\0\0\0"
 )  # fmt: skip
-_MOJO_SAMPLES = [
-    ((0,), 1),
-    ((0, 1), 1),
-    ((0, 1, 2), 1),
-    ((0, 1), 1),
-    ((0,), 1),
-    ((), 2),
-    ((0, 1), 2),
-]
+_MOJO_SAMPLES = [((0,), 1), ((0, 1), 1), ((0, 1, 2), 1), ((0, 1), 1), ((0,), 1), ((), 2), ((0, 1), 2)]  # fmt: skip
 MOJO = b"MOJ\x03\x01mode\0wall\0"
 for _number, (_stack, _us) in enumerate(_MOJO_SAMPLES):
     MOJO += b"\x02\x87\x01\x000:2f\0" + (b"" if _number else _MOJO_NAMES)  # process 71, thread 0x2f

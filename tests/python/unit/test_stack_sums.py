@@ -11,14 +11,7 @@ from fastprof.exporters.stacks import collapsed_stacks
 from fastprof.model.table import CodedColumn, EventTable, Site
 from fastprof.views import EventList
 
-STACKS = [
-    ["leaf", "mid", "root"],
-    ["leaf", "mid", "root"],
-    ["other; x"],
-    None,
-    ["short", "root"],
-    [],
-]
+STACKS = [["leaf", "mid", "root"], ["leaf", "mid", "root"], ["other; x"], None, ["short", "root"], []]  # fmt: skip
 LASTING_NS = [2_000, 3_900, 5_000, 7_000, 999, 1_000]
 
 

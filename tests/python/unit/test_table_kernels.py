@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastprof import errors
 from fastprof.analysis.memory_attribution import attribute_memory
 from fastprof.model.grouping import group_firsts, group_floats, group_times, group_usage
 from fastprof.model.sites import Site
@@ -127,9 +126,3 @@ def test_lists_print_the_same(seed: int) -> None:
     quick = EventList.from_table(table, **options)
     assert plain.key_averages().table() == quick.key_averages().table()
     assert plain.table() == quick.table()
-
-
-def refused(function: Any, given: dict[str, Any], **change: Any) -> None:
-    function(**given)
-    with pytest.raises(errors.ValueError):
-        function(**{**given, **change})

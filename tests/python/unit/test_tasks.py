@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from task_trees import check_tasks, ranges_by_track, rows_of, running_intervals
+from waiting_threads import run_threads
 
 import fastprof
 from fastprof import record_function
@@ -156,11 +157,7 @@ def test_loops_of_two_threads() -> None:
         asyncio.run(main())
 
     with fastprof.profile() as profile:
-        threads = [threading.Thread(target=run, args=(name,), name=name) for name in "xy"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*(threading.Thread(target=run, args=(name,), name=name) for name in "xy"))
     check_tasks(profile)
     assert ranges_by_track(profile.event_table) == {
         name: [name, f"{name}/{name}0"] for name in ("x0", "x1", "y0", "y1")

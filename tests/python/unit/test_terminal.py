@@ -255,34 +255,25 @@ def test_widths_of_characters() -> None:
 # ---- in this process: screens and pagers -----------------------------------------------------------
 
 
-def test_pagers(
+def test_the_pagers_options_and_pagers_that_are_left_early(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     from fastprof.cli import screen
 
     page = tmp_path / "page"
-    monkeypatch.setenv("PAGER", f"cat > '{page}'; printf '%s %s' \"$LESS\" \"$LV\" >> '{page}'")
-    monkeypatch.delenv("LESS", raising=False)
-    monkeypatch.delenv("LV", raising=False)
-    with screen.paged(True):
-        print("not on a terminal")
-    assert capfd.readouterr().out == "not on a terminal\n" and not page.exists()
     monkeypatch.setattr(screen, "terminal_width", lambda stream: 80)
-    with screen.paged(False):
-        print("not asked for")
-    assert capfd.readouterr().out == "not asked for\n" and not page.exists()
-    with screen.paged(True):
-        print("text \ud800")
-    assert capfd.readouterr().out == "" and page.read_text() == "text ?\nFRX -c"
-    monkeypatch.setenv("LESS", "own")
-    with screen.paged(True):
-        print("x")
-    assert page.read_text() == "x\nown -c"
-    for pager in ("no-such-program-here", "exit 126"):
-        monkeypatch.setenv("PAGER", pager)
+    for variable in ("LESS", "LV"):
+        monkeypatch.delenv(variable, raising=False)
+    for options in ("FRX -c", "own -c"):
+        monkeypatch.setenv("PAGER", f"cat > '{page}'; echo $LESS $LV >> '{page}'")
         with screen.paged(True):
-            print("printed instead")
-        assert capfd.readouterr().out == "printed instead\n"
+            print("text \ud800")
+        assert capfd.readouterr().out == "" and page.read_text() == f"text ?\n{options}\n"
+        monkeypatch.setenv("LESS", "own")
+    monkeypatch.setenv("PAGER", "exit 126")
+    with screen.paged(True):
+        print("printed instead")
+    assert capfd.readouterr().out == "printed instead\n"
     monkeypatch.setenv("PAGER", "true")
     with screen.paged(True):
         print("y" * 1_000_000)

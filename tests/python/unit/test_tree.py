@@ -72,15 +72,9 @@ def test_nesting_by_hand(spans: list[tuple[int, int]], parents: list[int]) -> No
 def table_of(rows: list[tuple[int, int, int]], names: list[int], **columns: Any) -> EventTable:
     start, end, track = (np.array([r[i] for r in rows], np.int64) for i in range(3))
     return EventTable(
-        {
-            "start_ns": start,
-            "end_ns": end,
-            "track": track,
-            "site": np.array(names, np.int64),
-            **columns,
-        },
+        {"start_ns": start, "end_ns": end, "track": track, "site": np.array(names, np.int64), **columns},
         sites=[Site(n, scope=7 * (n == "d")) for n in "abcd"],
-    )
+    )  # fmt: skip
 
 
 @given(intervals)

@@ -35,12 +35,8 @@ MB = 1 << 20
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("sites", "line", 0), -1),
-        (("sites", "line", 0), 2**32),
-        (("sites", "color", 1), -5),
-        (("sites", "mask", 0), 2**40),
-        (("sites", "kind", 0), 77),
-        (("sites", "scope", 0), 10),
+        (("sites", "line", 0), -1), (("sites", "line", 0), 2**32), (("sites", "color", 1), -5),
+        (("sites", "mask", 0), 2**40), (("sites", "kind", 0), 77), (("sites", "scope", 0), 10),
         (("sites", "device_type", 0), 99),
         (("sites", "device_index", 0), 40000),
         (("sites", "arg_types", 0), {"$tuple": [9]}),
@@ -54,11 +50,9 @@ MB = 1 << 20
         (("coded", "overload_name", 0), 3),
         (("coded", "metadata_json", 0), {"a": 1}),
         (("coded", "input_dtypes", 0), 1.5),
-        (("dropped", "memory"), -3),
-        (("metadata",), [1]),
-        (("tracks", 0, 1), 2**70),
+        (("dropped", "memory"), -3), (("metadata",), [1]), (("tracks", 0, 1), 2**70),
     ],
-)
+)  # fmt: skip
 def test_fields_out_of_range_are_refused_at_load(
     tmp_path: Path, place: tuple[Any, ...], value: Any
 ) -> None:
@@ -214,20 +208,7 @@ def use(table: EventTable, folder: Path) -> None:
     attempt(lambda: fastprof.exporters.memory_timeline.export_memory_timeline(table, f"{out}.json"))
 
 
-JUNK: list[Any] = [
-    None,
-    -1,
-    2**70,
-    1.5,
-    "x",
-    [],
-    {},
-    [[]],
-    True,
-    {"$tuple": [1]},
-    -(2**63),
-    "\ud800",
-]
+JUNK: list[Any] = [None, -1, 2**70, 1.5, "x", [], {}, [[]], True, {"$tuple": [1]}, -(2**63), "\ud800"]  # fmt: skip
 
 
 def mutate(place: Any, rng: random.Random) -> None:

@@ -158,46 +158,17 @@ def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
 
 def test_every_argument_of_an_event_is_its_attribute() -> None:
     given: dict[str, Any] = {
-        "id": 3,
-        "name": "op",
-        "thread": 4,
-        "overload_name": "out",
-        "fwd_thread": 5,
-        "input_shapes": [[1]],
-        "stack": ["f"],
-        "scope": 2,
-        "use_device": "cuda",
-        "cpu_memory_usage": 6,
-        "device_memory_usage": 7,
-        "is_async": True,
-        "is_remote": True,
-        "sequence_nr": 8,
-        "node_id": 9,
-        "device_type": DeviceType.CUDA,
-        "device_index": 10,
-        "device_resource_id": 11,
-        "is_legacy": True,
-        "flops": 12.0,
-        "trace_name": "traced",
-        "concrete_inputs": [13],
-        "kwinputs": {"k": 14},
-        "is_user_annotation": True,
-        "is_python_function": True,
-        "activity_type": "kernel",
-        "metadata_json": "{}",
-        "flow_id": 15,
-        "flow_type": 16,
-        "flow_start": True,
-        "external_id": 17,
-        "linked_correlation_id": 18,
-        "structured_input_shapes": [[19]],
+        "id": 3, "name": "op", "thread": 4, "overload_name": "out", "fwd_thread": 5, "input_shapes": [[1]],
+        "stack": ["f"], "scope": 2, "use_device": "cuda", "cpu_memory_usage": 6, "device_memory_usage": 7,
+        "is_async": True, "is_remote": True, "sequence_nr": 8, "node_id": 9, "device_type": DeviceType.CUDA,
+        "device_index": 10, "device_resource_id": 11, "is_legacy": True, "flops": 12.0, "trace_name": "traced",
+        "concrete_inputs": [13], "kwinputs": {"k": 14}, "is_user_annotation": True, "is_python_function": True,
+        "activity_type": "kernel", "metadata_json": "{}", "flow_id": 15, "flow_type": 16, "flow_start": True,
+        "external_id": 17, "linked_correlation_id": 18, "structured_input_shapes": [[19]],
         "structured_input_strides": [[20]],
-        "input_dtypes": ["float"],
-        "python_id": 21,
-        "python_parent_id": 22,
-        "python_module_id": 23,
+        "input_dtypes": ["float"], "python_id": 21, "python_parent_id": 22, "python_module_id": 23,
         "finished": False,
-    }
+    }  # fmt: skip
     made = FunctionEvent(start_us=1.0, end_us=2.5, extra_meta={"stream": 24}, **given)
     assert {name: getattr(made, name) for name in given} == given
     assert made.time_range == Interval(1.0, 2.5) and made.time_range.elapsed_us() == 1.5
@@ -206,15 +177,9 @@ def test_every_argument_of_an_event_is_its_attribute() -> None:
     unset = {name: getattr(plain, name) for name in given if name not in ("id", "name", "thread")}
     falsy = {name for name, value in unset.items() if not value}
     assert {name: value for name, value in unset.items() if name not in falsy} == {
-        "device_resource_id": 4,
-        "trace_name": "op",
-        "sequence_nr": -1,
-        "node_id": -1,
-        "python_id": -1,
-        "python_parent_id": -1,
-        "python_module_id": -1,
-        "finished": True,
-    }
+        "device_resource_id": 4, "trace_name": "op", "sequence_nr": -1, "node_id": -1, "python_id": -1,
+        "python_parent_id": -1, "python_module_id": -1, "finished": True,
+    }  # fmt: skip
     older = FunctionEvent(3, "op", 4, 1.0, 2.5, use_cuda=True, cuda_memory_usage=5)
     assert (older.use_device, older.device_memory_usage) == ("cuda", 5)
 
