@@ -18,8 +18,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["compare", "source"]
-
 ROOT = Path(__file__).resolve().parents[2]
 _RULES = {
     "camel": lambda name: re.sub(r"_(\w)", lambda found: found[1].upper(), name),

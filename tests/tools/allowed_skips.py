@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["ALLOWED", "Skip", "unlisted"]
-
 
 class Allowed(NamedTuple):
     """A rule: skips that a stage allows. place and reason: regular expressions, matched from the beginning."""

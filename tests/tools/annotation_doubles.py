@@ -14,8 +14,6 @@ from typing import Any
 
 from fastprof import _paths
 
-__all__ = ["DOUBLES", "ROOT", "all_nvtx_headers", "build", "injected", "nvtx_headers", "run_python"]
-
 ROOT = Path(__file__).resolve().parents[2]
 DOUBLES = ROOT / "tests" / "doubles"
 

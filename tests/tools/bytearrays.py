@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["MORE_BYTES", "OF_BYTEARRAY"]
-
 # The domain of a bytearray's memory, and what is allocated there beyond its length.
 OF_BYTEARRAY = "python:mem" if (3, 13) <= sys.version_info < (3, 15) else "python:object"
 MORE_BYTES = sys.getsizeof(b"") if sys.version_info >= (3, 15) else 1

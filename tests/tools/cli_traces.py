@@ -15,8 +15,6 @@ import fastprof
 from fastprof.cli import main as cli
 from fastprof.model.table import EventTable
 
-__all__ = ["own_process_state", "run", "saved_pair", "table_of"]
-
 
 @pytest.fixture(autouse=True)
 def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:

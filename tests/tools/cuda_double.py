@@ -15,20 +15,7 @@ from typing import Any
 
 from processes import python
 
-__all__ = [
-    "ROOT",
-    "CudaHeaders",
-    "build_double",
-    "build_driver_double",
-    "build_runtime_double",
-    "build_torch_streams",
-    "genuine_headers",
-    "run",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
-_SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
-
 # Names of the newest records by version of CUDA, for the double and for tests/abi.
 _RECORDS = {
     "11": ("Kernel8", "Memcpy5", "Memset4", "Memory3", "UnifiedMemoryCounter2", "CudaEvent", "GraphTrace"),
@@ -136,26 +123,28 @@ def build_runtime_double(
 ) -> Path:
     """Return the path of the double of libcudart, built into `folder`. flags: more of the compiler's."""
     includes = [f"-I{path}" for path in headers.folders]
-    return _built("fake_cudart.cpp", [*includes, *flags], folder / "libcudart_double.so")
+    made = folder / "libcudart_double.so"
+    return shared_library("cuda/fake_cudart.cpp", made, *includes, *flags)
 
 
 def build_driver_double(folder: Path) -> Path:
     """Return the path of the double of the driver, built into `folder`. A process that loads it has device limits."""
     made = folder / "libcuda.so.1"
-    return _built("fake_driver.cpp", [f"-Wl,-soname,{made.name}"], made)
+    return shared_library("cuda/fake_driver.cpp", made, f"-Wl,-soname,{made.name}")
 
 
 def build_torch_streams(folder: Path) -> Path:
     """Return the path of the double of PyTorch's library of streams, built into `folder`."""
     made = folder / "libc10_cuda.so"
-    return _built("fake_c10_cuda.cpp", [f"-Wl,-soname,{made.name}"], made)
+    return shared_library("cuda/fake_c10_cuda.cpp", made, f"-Wl,-soname,{made.name}")
 
 
-def _built(source: str, flags: list[str], made: Path) -> Path:
+def shared_library(source: str, made: Path, *flags: str) -> Path:
+    """Return `made`, a library built from tests/doubles/<source>."""
     subprocess.run(
         ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
-         f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", str(_SOURCE.parent / source),
-         "-o", str(made), "-pthread"],
+         f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", str(ROOT / "tests" / "doubles" / source),
+         "-o", str(made), "-ldl", "-pthread"],
         check=True, timeout=300,
     )  # fmt: skip
     return made
@@ -170,7 +159,7 @@ def build_double(
 ) -> Path:
     """Return the path of the double of libcupti, built into `folder`; 5 to 20 s."""
     chosen = [*headers.flags, *(f"-D{name}" for name in defines), *flags]
-    return _built("fake_cuda.cpp", chosen, folder / "libcupti_double.so")
+    return shared_library("cuda/fake_cuda.cpp", folder / "libcupti_double.so", *chosen)
 
 
 def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from cuda_double import ROOT, CudaHeaders, build_double, build_runtime_double, genuine_headers
 
-__all__ = ["CUDART_FUNCTIONS", "CUPTI_FUNCTIONS", "Stress"]
-
 CUPTI_FUNCTIONS = (
     "cuptiSubscribe", "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityFlushAll",
     "cuptiActivityGetNextRecord", "cuptiActivityGetNumDroppedRecords", "cuptiGetCallbackName",

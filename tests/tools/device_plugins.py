@@ -11,8 +11,6 @@ from typing import Any
 from compilers import INCLUDE, ROOT, need
 from processes import python
 
-__all__ = ["EXAMPLE", "build_broken", "build_toy", "run"]
-
 EXAMPLE = ROOT / "examples" / "device_plugin"
 
 # Beginning of every program: loads the toy accelerator, whose library is also its plug-in.

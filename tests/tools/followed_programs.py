@@ -15,20 +15,6 @@ from typing import Any
 
 from fastprof.model.table import EventKind
 
-__all__ = [
-    "STRICT",
-    "TIMEOUT_S",
-    "check_links",
-    "check_order",
-    "environment",
-    "followed",
-    "left_over",
-    "pids_of",
-    "program_of",
-    "ranges",
-    "with_shards",
-]
-
 # Writes the report: events as (name, pid, start, end, finished, kind), and the processes.
 REPORT = """
 import json, os, signal, subprocess, sys, time

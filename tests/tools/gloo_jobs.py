@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from processes import python
 
-__all__ = ["BEGIN", "require_gloo", "run_job"]
-
 # begin(): what each rank does first; one thread, because the ranks share the CPUs.
 BEGIN = """
 import glob, json, os, signal, sys, time, warnings

@@ -18,8 +18,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-__all__ = ["REPLAY", "expected", "made_trace", "read_trace", "sample_traces", "script_of"]
-
 _DIRECTIONS = {"HtoD": 1, "DtoH": 2, "DtoD": 8, "HtoH": 9, "PtoP": 10}
 _MEMORIES = {"Pageable": 1, "Pinned": 2, "Device": 3, "Array": 4, "Managed": 5}
 _COPIES = (

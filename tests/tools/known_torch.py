@@ -14,11 +14,6 @@ import pytest
 
 from fastprof.adapters.torch.versions import cxx11_abi
 
-__all__ = [
-    "CPU", "CXX11_ABI", "OWN_MEMBERS", "RELEASE", "VERSION", "known_fields", "known_options", "needs_inputs",
-    "one_thread", "torch", "with_units_of_bytes",
-]  # fmt: skip
-
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
 VERSION = str(torch.__version__)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["COMPILER", "cache_folder", "needs_compiler", "use_cache"]
-
 COMPILER = os.environ.get("CXX", "c++")
 needs_compiler = pytest.mark.skipif(
     shutil.which(COMPILER) is None, reason=f"needs a C++ compiler ({COMPILER})"

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from compilers import ROOT, run
 
-__all__ = ["SOURCES", "check", "steps"]
-
 SOURCES = ROOT / "tests" / "cpp" / "libraries"
 
 

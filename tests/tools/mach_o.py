@@ -7,8 +7,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Section", "commands", "left_to_loader", "sections", "symbols"]
-
 _LC_SEGMENT_64, _LC_SYMTAB = 0x19, 0x2
 _N_STAB, _N_TYPE, _N_UNDF = 0xE0, 0x0E, 0
 _DYNAMIC_LOOKUP = 0xFE  # instead of the number of a library

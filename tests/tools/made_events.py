@@ -8,8 +8,6 @@ from typing import Any
 
 from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
-__all__ = ["average_of", "both_forms", "built", "event", "parents"]
-
 
 def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
     return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)

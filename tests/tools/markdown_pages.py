@@ -7,8 +7,6 @@ import re
 import unicodedata
 from pathlib import Path
 
-__all__ = ["anchors", "broken_links", "links", "prose"]
-
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2`* *$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+(?:\([^()\s]*\))?)\)")
 

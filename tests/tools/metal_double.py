@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from processes import python
 
-__all__ = ["PACKAGES", "ROOT", "build_example", "build_library", "build_program", "need", "run"]
-
 ROOT = Path(__file__).resolve().parents[2]
 DOUBLES = ROOT / "tests" / "doubles" / "metal"
 BACKEND = ROOT / "csrc" / "backends" / "metal"

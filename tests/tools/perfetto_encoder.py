@@ -12,8 +12,6 @@ from typing import Any
 
 from fastprof.importers import perfetto_fields as pf
 
-__all__ = ["encode", "encode_trace", "field", "varint"]
-
 MESSAGES: dict[str, type] = {
     "track_event": pf.Event,
     "legacy_event": pf.LegacyEvent,

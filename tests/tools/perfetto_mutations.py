@@ -6,8 +6,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["mutated"]
-
 
 def random_value(rng: random.Random, value: Any) -> Any:
     if isinstance(value, dict):

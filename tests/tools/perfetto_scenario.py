@@ -6,8 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Scenario", "clocks", "event", "legacy", "state", "track"]
-
 Packet = dict[Any, Any]
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDED = 1, 2  # sequence flags

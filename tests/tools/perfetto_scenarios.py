@@ -22,8 +22,6 @@ from perfetto_scenario import (
 )
 from perfetto_value_scenarios import VALUE_SCENARIOS
 
-__all__ = ["SCENARIOS"]
-
 SCENARIOS: dict[str, Scenario] = {
     "inline names, no state": Scenario(
         [

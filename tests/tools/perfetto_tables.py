@@ -12,8 +12,6 @@ import numpy as np
 import fastprof
 from fastprof.model.table import EventFlag, EventKind, EventTable
 
-__all__ = ["args_of", "counters", "flows", "load", "slices"]
-
 SLICES = (EventKind.RANGE, EventKind.ASYNC_RANGE, EventKind.MARK)
 
 

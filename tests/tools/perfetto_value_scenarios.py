@@ -20,8 +20,6 @@ from perfetto_scenario import (
     track,
 )
 
-__all__ = ["VALUE_SCENARIOS"]
-
 VALUE_SCENARIOS: dict[str, Scenario] = {
     "counters": Scenario(
         [

@@ -15,8 +15,6 @@ from fastprof.base.record_scope import ENGINE_RANGE_PREFIX
 from fastprof.model.columns import EventFlag
 from fastprof.model.sites import Site, SiteTable
 
-__all__ = ["WithoutKernels", "capture_of"]
-
 Array: TypeAlias = NDArray[Any]
 Blocks: TypeAlias = Iterator[tuple[Array, Array]]
 

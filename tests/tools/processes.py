@@ -9,8 +9,6 @@ import sys
 import textwrap
 from pathlib import Path
 
-__all__ = ["python", "resident_kilobytes", "run_python"]
-
 
 def resident_kilobytes() -> int:
     """Return the resident memory of this process in KiB. Linux."""

@@ -11,20 +11,6 @@ from trace_tables import table_of_rows
 
 import fastprof
 
-__all__ = [
-    "COPY",
-    "GEMM",
-    "OP",
-    "REDUCE",
-    "Row",
-    "call",
-    "job_of",
-    "opened",
-    "profiler_step",
-    "table_of",
-]
-
-
 GEMM, COPY = ("gemm", "kernel"), ("Memcpy DtoH", "gpu_memcpy")
 REDUCE, OP = ("ncclDevKernel_AllReduce", "kernel"), ("aten::mm", "cpu_op")
 Row = tuple[tuple[str, str], int, int]

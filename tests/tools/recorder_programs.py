@@ -11,8 +11,6 @@ from pathlib import Path
 
 from processes import python
 
-__all__ = ["STEPS", "WAIT_S", "command", "program", "records"]
-
 WAIT_S = 120
 # Steps until the file exists that is its argument; the pid is printed after some.
 STEPS = """

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ReportData", "read_report"]
-
 _BLOCK = re.compile(
     rb'<script type="application/octet-stream" data-block="([^"]*)">([^<]*)</script>'
 )

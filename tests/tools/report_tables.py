@@ -15,8 +15,6 @@ import fastprof
 from fastprof import EventTable
 from fastprof.report.export import export_html
 
-__all__ = ["made", "written"]
-
 
 def written(
     events: Any, folder: Path, prefix: str = "a", name: str = "r.html", **more: Any

@@ -5,24 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from cuda_double import ROOT, genuine_headers
+from cuda_double import genuine_headers, shared_library
 from processes import python
 
-__all__ = [
-    "amd_headers",
-    "build_hip",
-    "build_register",
-    "build_rocprofiler",
-    "build_streams",
-    "run",
-]
-
-_DOUBLES = ROOT / "tests" / "doubles"
 # Functions of CUDA's runtime that HIP has under its own prefix.
 _FUNCTIONS = (
     "GetDeviceCount", "GetDevice", "SetDevice", "EventCreateWithFlags", "EventRecord", "EventQuery",
@@ -53,31 +42,22 @@ if os.environ.get("FASTPROF_ROCPROFILER_LIBRARY"):
 """
 
 
-def _build(source: Path, made: Path, *flags: str) -> Path:
-    subprocess.run(
-        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
-         f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", str(source), "-o", str(made), "-pthread"],
-        check=True, timeout=300,
-    )  # fmt: skip
-    return made
-
-
 def build_rocprofiler(folder: Path) -> Path:
     """Return the path of the double of librocprofiler-sdk, built into `folder`."""
-    return _build(_DOUBLES / "rocm" / "fake_rocprofiler.cpp", folder / "librocprofiler_double.so")
+    return shared_library("rocm/fake_rocprofiler.cpp", folder / "librocprofiler_double.so")
 
 
 def build_register(folder: Path) -> Path:
     """Return the path of the double of librocprofiler-register in a process where HIP has started."""
     made = folder / "librocprofiler-register.so.0"
-    return _build(_DOUBLES / "rocm" / "fake_register.cpp", made, f"-Wl,-soname,{made.name}")
+    return shared_library("rocm/fake_register.cpp", made, f"-Wl,-soname,{made.name}")
 
 
 def build_hip(folder: Path) -> Path:
     """Return the path of the double of libamdhip64: that of libcudart under HIP's names."""
     made = folder / "libamdhip64.so.7"
-    return _build(
-        _DOUBLES / "cuda" / "fake_cudart.cpp", made, f"-Wl,-soname,{made.name}",
+    return shared_library(
+        "cuda/fake_cudart.cpp", made, f"-Wl,-soname,{made.name}",
         *(f"-I{path}" for path in genuine_headers()[0].folders),
         *(f"-Dcuda{name}=hip{name}" for name in _FUNCTIONS),
     )  # fmt: skip
@@ -90,7 +70,7 @@ def build_streams(folder: Path, *, renamed: bool) -> Path:
         ("cuda", "hip"), ("CUDAStream", "HIPStream"), ("getCurrentCUDAStream", "getCurrentHIPStream"),
     ) if renamed else ()  # fmt: skip
     flags = [f"-D{before}={after}" for before, after in names]
-    return _build(_DOUBLES / "cuda" / "fake_c10_cuda.cpp", made, f"-Wl,-soname,{made.name}", *flags)
+    return shared_library("cuda/fake_c10_cuda.cpp", made, f"-Wl,-soname,{made.name}", *flags)
 
 
 def amd_headers() -> list[str]:

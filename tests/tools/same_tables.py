@@ -18,8 +18,6 @@ import numpy as np
 import fastprof
 from fastprof import EventTable, errors
 
-__all__ = ["assert_equal", "one_by_one", "same_outcome"]
-
 _EVENT = re.compile(rb'\{(?=\s*"(?:ph|cat)")')
 _NOT_DROPPED = b"\xd0\x02\x00"  # previous_packet_dropped: false
 

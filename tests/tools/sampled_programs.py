@@ -11,8 +11,6 @@ import pytest
 
 import fastprof
 
-__all__ = ["sampled", "spin"]
-
 
 def sampled(function: Callable[[], Any], hz: float = 1000, **options: Any) -> fastprof.profile:
     """Return a profile of a call with samples. Skips the test where none can be taken."""

@@ -7,8 +7,6 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SimulatedJob"]
-
 _PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "ranks" / "simulated_job.py"
 _spec = importlib.util.spec_from_file_location("simulated_job", _PATH)
 assert _spec is not None and _spec.loader is not None

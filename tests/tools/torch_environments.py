@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
-__all__ = ["make_environment", "python_of"]
-
 # Parts of the names of torch's requirements for CUDA that are installed.
 _CALLED = ("cudart", "cupti", "cuda-runtime", "cuda-cupti")
 _GPU_ONLY = ("nvidia-", "cuda-", "triton", "pytorch-triton")

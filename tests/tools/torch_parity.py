@@ -18,18 +18,6 @@ from known_torch import known_options, torch
 
 import fastprof
 
-__all__ = [
-    "arrows",
-    "counts",
-    "difference",
-    "exact_memory",
-    "ours",
-    "place",
-    "sequence",
-    "theirs",
-    "trees",
-]
-
 
 def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: Any) -> Any:
     """Return torch.profiler's profile of a step. all_threads: as fastprof's default, but without arguments of ops.

@@ -10,17 +10,6 @@ from typing import Any
 
 from known_torch import torch
 
-__all__ = [
-    "Cube",
-    "convolution",
-    "double_backward",
-    "mlp",
-    "overtaken",
-    "recurrent",
-    "train_perceptron",
-    "views_in_place",
-]
-
 nn = torch.nn
 
 

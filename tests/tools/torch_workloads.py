@@ -15,8 +15,6 @@ from collections.abc import Callable
 import torch_pieces
 from known_torch import torch
 
-__all__ = ["WORKLOADS", "Step", "prepared"]
-
 nn = torch.nn
 
 Step = Callable[[], None]

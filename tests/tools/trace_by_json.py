@@ -14,8 +14,6 @@ from typing import Any
 import fastprof
 from fastprof.model.table import EventKind
 
-__all__ = ["differences"]
-
 # Arguments of a slice that are columns -> the columns.
 _SHAPES = {"Input Dims": "input_shapes", "Concrete Inputs": "concrete_inputs"}
 # Work of a device and calls of its runtime name the op that made them by its External id.

@@ -13,8 +13,6 @@ from typing import Any
 
 from compilers import INCLUDE, ROOT, build
 
-__all__ = ["PerfettoProcessor", "perfetto_distribution", "speedscope_profiles", "traces_of_cpp"]
-
 READERS = Path(__file__).resolve().parents[2] / "build" / "readers"  # as in the Makefile
 DRIVERS = Path(__file__).resolve().parents[1] / "python" / "integration"
 

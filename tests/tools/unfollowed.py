@@ -7,8 +7,6 @@ import _thread
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["run_unfollowed"]
-
 
 def run_unfollowed(function: Callable[[], Any]) -> None:
     """Call a function on a new thread, started without threading.Thread, and wait for it: at most 60 s."""

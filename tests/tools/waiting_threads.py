@@ -9,8 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["run_threads", "until_other_threads_sleep", "until_threads_wait"]
-
 
 def run_threads(*threads: threading.Thread) -> None:
     """Start all threads, and return when all have ended."""

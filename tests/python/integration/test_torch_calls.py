@@ -7,7 +7,6 @@ import contextlib
 import gc
 import json
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any, TypeAlias
 
 import pytest
 from known_torch import torch
-from processes import python
 
 import fastprof
 
@@ -152,18 +150,3 @@ def test_modules_have_torchs_names_and_numbers(traces: Any) -> None:
     assert {("nn.Module: Block_0", 0), ("nn.Module: Block_1", 1), ("nn.Module: Linear_2", 2)} <= {
         *ours
     }
-
-
-IMPORTED_MEANWHILE = """
-    import fastprof
-    with fastprof.profile(with_stack=True) as prof:
-        import torch
-        torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())(torch.ones(2, 4))
-    names = {name for name in prof.event_table.names if name.startswith("nn.Module")}
-    assert names == {"nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"}, names
-"""
-
-
-def test_modules_have_names_where_torch_is_imported_during_the_profile() -> None:
-    program = textwrap.dedent(IMPORTED_MEANWHILE)
-    python("-c", program, check=True)

@@ -209,8 +209,8 @@ def test_exceptions_overriding_calls_and_threads() -> None:
 
 
 IMPORTED_MEANWHILE = """
-    import fastprof, os
-    with fastprof.profile(with_modules=True) as prof:
+    import fastprof, os, sys
+    with fastprof.profile(**{sys.argv[1]: True}) as prof:
         import torch
         model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
         model(torch.ones(2, 4))
@@ -225,6 +225,6 @@ IMPORTED_MEANWHILE = """
 """
 
 
-def test_torch_imported_during_the_profile_and_a_forked_child() -> None:
-    program = textwrap.dedent(IMPORTED_MEANWHILE)
-    python("-c", program, check=True)
+@pytest.mark.parametrize("option", ["with_modules", "with_stack"])
+def test_torch_imported_during_the_profile_and_a_forked_child(option: str) -> None:
+    python("-c", textwrap.dedent(IMPORTED_MEANWHILE), option, check=True)
