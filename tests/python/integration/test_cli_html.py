@@ -67,10 +67,6 @@ def test_a_run_writes_a_page(folder: Path, options: list[str], expected: set[str
 
 
 def test_a_page_that_cannot_be_written(folder: Path) -> None:
-    for words in (("-o", "absent/r.html"), ("--html", "-o", "absent/t.json")):
-        result = fastprof_(folder, "run", *words, "s.py")
-        assert (result.returncode, result.stdout) == (2, "")
-        assert "does not exist. Create it" in result.stderr
     (folder / "s.html").mkdir()
     result = fastprof_(folder, "run", "--html", "s.py")
     assert (result.returncode, result.stdout) == (2, "") and "it is a folder" in result.stderr

@@ -77,8 +77,7 @@ def test_wrong_usage_ends_with_2_before_the_program_runs(
     assert sorted(path.name for path in folder.iterdir()) == ["s.py"]
 
 
-def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
-    (folder / "plain.py").write_text("x = 1\n")
+def test_exits_at_once(folder: Path) -> None:
     (folder / "help.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
     before = sorted(folder.iterdir())
     for words in (("help.py", "--help"), ("-c", "raise SystemExit(3)")):
@@ -92,10 +91,6 @@ def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
         folder, "run", "--no-trace", "-c", "def work(): pass\nwork(); raise SystemExit(0)"
     )
     assert result.returncode == 0 and b"work" in result.stderr  # however fast: it has done its work
-    result = fastprof_(folder, "run", "--no-calls", "plain.py")
-    assert result.returncode == 0
-    assert b"the program entered no range" in result.stderr
-    assert b"record_function" in result.stderr and b"no trace was written" in result.stderr
     assert sorted(folder.iterdir()) == before
 
 
@@ -136,8 +131,6 @@ def test_memory_format_without_memory_records_keeps_the_recording(folder: Path) 
     result = fastprof_(folder, "run", "--profile-memory", "-o", "m.memory.html", "r.py")
     assert result.returncode == 1
     assert "work" in fastprof.load(kept_file(result.stderr)).names
-    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.memory.html", "s.py")
-    assert result.returncode == 0 and (folder / "m.memory.html").stat().st_size > 100
 
 
 def test_standard_input_and_limits_of_reading(folder: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strict_json import strict
 from trace_readers import PerfettoProcessor, perfetto_distribution, traces_of_cpp
 
 from fastprof.model.columns import EventFlag, EventKind
@@ -46,23 +47,10 @@ def slices_of(rows: list[Row]) -> list[Row]:
 # ---- strict JSON -------------------------------------------------------------------------------------------------
 
 
-def no_constant(name: str) -> None:
-    raise AssertionError(f"{name} is no JSON")
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    assert len(set(keys)) == len(keys), keys
-    return dict(pairs)
-
-
 def load_chrome(folder: Path, name: str) -> dict[str, Any]:
-    text = (folder / f"{name}.json").read_bytes().decode("utf-8", "strict")
     # Only JSON that a user supplied may repeat the key of an argument.
-    hook = unique_keys if name == "rich" else None
-    trace: dict[str, Any] = json.loads(
-        text, parse_constant=no_constant, parse_float=Decimal, object_pairs_hook=hook
-    )
+    data = (folder / f"{name}.json").read_bytes()
+    trace: dict[str, Any] = strict(data, once=name == "rich", parse_float=Decimal)
     return trace
 
 

@@ -138,12 +138,7 @@ def test_a_call_of_the_code_around_the_profile_has_a_line(program: dict[str, Any
 def test_files_keep_the_lines(program: dict[str, Any], suffix: str, tmp_path: Path) -> None:
     prof = record(program["work"])
     path = tmp_path / f"trace{suffix}"
-    write = {
-        ".fastprof": lambda: fastprof.save(prof, path),
-        ".json": lambda: prof.export_chrome_trace(path),
-        ".pftrace": lambda: prof.export_perfetto_trace(path),
-    }
-    write[suffix]()
+    prof.export(path)
     read = fastprof.load(path)
     assert lines_of(read) == lines_of(prof.event_table) > expected("work")
     write_chrome_trace(read, tmp_path / "again.json")

@@ -16,26 +16,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_events import event
+from strict_json import strict
 
 import fastprof
 from fastprof import errors
 from fastprof.base.atomic_file import atomic_text
 from fastprof.exporters.speedscope import speedscope_profile
 from fastprof.exporters.stacks import STACK_METRICS, collapsed_stacks
-from fastprof.model.table import EventTable, Site
-from fastprof.views import EventList, FunctionEvent
-
-
-def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
-    return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)
-
-
-def strict(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
+from fastprof.model.table import EventTable, Site, Track
+from fastprof.views import EventList
 
 # ---- atomic_file -------------------------------------------------------------------------------
 
@@ -171,9 +161,6 @@ def test_every_json_parses_strictly(
     strict(json.dumps(speedscope_profile(table), allow_nan=False).encode().decode())
 
 
-# ---- speedscope --------------------------------------------------------------------------------
-
-
 # ---- columns -----------------------------------------------------------------------------------
 
 
@@ -228,9 +215,6 @@ def test_a_missing_package_says_what_to_install(
 
 
 def test_a_whole_speedscope_document() -> None:
-    from fastprof import EventTable, Site, Track
-    from fastprof.exporters.speedscope import speedscope_profile
-
     table = EventTable(
         {"start_ns": [1000, 1010, 1030, 1005], "end_ns": [1100, 1040, 1120, 1050], "site": [0, 1, 2, 0],
          "track": [0, 0, 0, 1]},

@@ -20,6 +20,8 @@ from fastprof import (
     record_function,
 )
 from fastprof.base.visible_text import visible_text
+from fastprof.model.table import CodedColumn, EventKind, Track
+from fastprof.model.table_html import table_html
 
 HOSTILE = [
     "</td></table><script>alert(1)</script>",
@@ -103,6 +105,28 @@ def test_a_million_rows_are_not_shown_and_not_made() -> None:
     assert len(text.splitlines()) == 36
     assert len(events._rows._alive) == 0  # type: ignore[union-attr]
     assert "999,900 more" in events.to_table()._repr_html_()
+
+
+def test_a_table_as_html() -> None:
+    table = EventTable(
+        {"start_ns": [1_000, 2_500], "end_ns": [2_000, 5_000_000], "site": [0, 1], "track": [0, 1],
+         "kind": [int(EventKind.RANGE), 99], "node_id": [-1, 4]},
+        sites=[Site("a"), Site("b")], tracks=[Track(7, 1, 7, "main"), Track(9)],
+        coded={"overload_name": CodedColumn.encode(["out", None])}, t0_ns=1_000, dropped={"bound": 1234},
+    )  # fmt: skip
+    html = table._repr_html_()
+    assert Reader(html).rows == [
+        ["row", "name", "begin", "duration", "track", "kind", "node_id", "overload_name"],
+        ["0", "a", "0.000us", "1.000us", "main", "range", "-1", "out"],
+        ["1", "b", "1.500us", "4.997ms", "9", "99", "4", ""],
+    ]
+    is_text = [head.startswith(' class="text"') for head in html.split('scope="col"')[1:]]
+    assert is_text == [False, True, False, False, True, True, False, True]
+    notes = [note.partition("</p>")[0] for note in html.split("<p>")[1:]]
+    assert notes == ["EventTable: 2 rows, 2 sites, 2 tracks", "dropped: bound 1,234"]
+    first = table_html(table, 1)
+    assert len(Reader(first).rows) == 2 and "<p>first 1 rows; 1 more are not shown</p>" in first
+    assert table_html(table[:0]).startswith("<p>EventTable: 0 rows, 2 sites")
 
 
 class Printer:

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import strict_json
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -32,15 +33,8 @@ metadata = st.dictionaries(texts, texts, max_size=3)
 
 
 def strict(path: Path) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        assert len(dict(pairs)) == len(pairs), "a member is there twice"
-        return dict(pairs)
-
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return json.loads(data.decode("utf-8", "strict"), parse_constant=refuse, object_pairs_hook=once)
+    data = path.read_bytes()
+    return strict_json.strict(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
 def shown(text: str) -> str:

@@ -27,19 +27,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     process_starts.end()
 
 
-def test_the_environment_names_the_folder_until_the_end(counted: list[int]) -> None:
-    assert os.environ["FASTPROF_FOLLOW"] == "/shards"
-    startup, _, rest = os.environ["PYTHONPATH"].partition(os.pathsep)
-    assert os.path.exists(os.path.join(startup, "sitecustomize.py")) and rest == "/p"
-    process_starts.begin("/others", 6, lambda: None)
-    assert os.environ["FASTPROF_FOLLOW"] == "/others"
-    assert os.environ["PYTHONPATH"] == f"{startup}:/p"  # once
-    for _ in range(2):
-        process_starts.end()
-        assert "FASTPROF_FOLLOW" not in os.environ and os.environ["PYTHONPATH"] == "/p"
-        assert process_starts.followed() is None
-
-
 def test_what_the_program_did_to_the_path_stays(counted: list[int]) -> None:
     os.environ["PYTHONPATH"] = "/mine:/p"
     process_starts.end()

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from made_events import event
 
 from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
 from fastprof.model.table import EventFlag, EventTable, Site
-from fastprof.views import EventList, FunctionEvent
+from fastprof.views import EventList
 from fastprof.views.measures import EventViewError
-
-
-def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
-    return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)
 
 
 def cells(line: str) -> list[str]:

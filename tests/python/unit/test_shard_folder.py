@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import select
-import stat
 import subprocess
 import sys
 import time
@@ -28,25 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFol
     yield made
     made.remove()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_only_this_user_can_read_it(folder: ShardFolder) -> None:
-    assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o700
-    assert ShardFolder(folder.path).options() == {"number": 3}
-
-
-def test_readers_see_the_end_of_the_profile(folder: ShardFolder) -> None:
-    assert folder.reader() is None  # no process holds it open
-    held = folder.hold()
-    reader = folder.reader()
-    assert reader is not None
-    poll = select.poll()
-    poll.register(reader, 0)
-    assert poll.poll(0) == []
-    os.close(held)
-    assert poll.poll(0) == [(reader, select.POLLHUP)]
-    os.close(reader)
-    assert folder.reader() is None
 
 
 def test_a_folder_that_is_gone_asks_for_nothing(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from fastprof import EventTable, Site, SiteTable, Track, errors
 from fastprof.analysis.tree_events import LazyRows, TreeEvent
-from fastprof.model.table import CodedColumn, EventKind
-from fastprof.model.table_html import table_html
+from fastprof.model.table import CodedColumn
 from fastprof.model.tree import EventTree
 from fastprof.views import Interval, Kernel
 from fastprof.views.interval import TimedKernel
@@ -62,46 +61,6 @@ def test_sequences_made_on_access() -> None:
         with pytest.raises(IndexError, match=f"index {index} of a sequence of 4"):
             rows[index]
     assert len(LazyRows(0, lambda i: i)) == 0
-
-
-# ---- tables ----------------------------------------------------------------------------------------
-
-
-def html_rows(html: str) -> list[list[str]]:
-    body = html.partition("<tbody>")[2].partition("</tbody>")[0]
-    rows = [row.partition("</tr>")[0] for row in body.split("<tr>")[1:]]
-    return [[cell.partition("</td>")[0].rpartition("</bdi>")[0] or cell.partition(">")[2].partition("</td>")[0]
-             for cell in row.split("<td")[1:]] for row in rows]  # fmt: skip
-
-
-def cells_of(html: str) -> list[list[str]]:
-    return [[cell.rpartition("<bdi>")[2] for cell in row] for row in html_rows(html)]
-
-
-def test_a_table_as_html() -> None:
-    table = EventTable(
-        {"start_ns": [1_000, 2_500], "end_ns": [2_000, 5_000_000], "site": [0, 1], "track": [0, 1],
-         "kind": [int(EventKind.RANGE), 99], "node_id": [-1, 4]},
-        sites=[Site("a"), Site("b")], tracks=[Track(7, 1, 7, "main"), Track(9)],
-        coded={"overload_name": CodedColumn.encode(["out", None])}, t0_ns=1_000, dropped={"bound": 1234},
-    )  # fmt: skip
-    html = table_html(table)
-    heads = [part.partition("</th>")[0] for part in html.split('scope="col"')[1:]]
-    assert [head.partition(">")[2] for head in heads] == [
-        "row", "name", "begin", "duration", "track", "kind", "node_id", "overload_name",
-    ]  # fmt: skip
-    is_text = [head.startswith(' class="text"') for head in heads]
-    assert is_text == [False, True, False, False, True, True, False, True]
-    assert cells_of(html) == [
-        ["0", "a", "0.000us", "1.000us", "main", "range", "-1", "out"],
-        ["1", "b", "1.500us", "4.997ms", "9", "99", "4", ""],
-    ]
-    notes = [note.partition("</p>")[0] for note in html.split("<p>")[1:]]
-    assert notes == ["EventTable: 2 rows, 2 sites, 2 tracks", "dropped: bound 1,234"]
-    first = table_html(table, 1)
-    assert len(cells_of(first)) == 1 and "<p>first 1 rows; 1 more are not shown</p>" in first
-    assert table_html(table[:0]).startswith("<p>EventTable: 0 rows, 2 sites")
-    assert table._repr_html_() == html
 
 
 def test_errors_of_tables() -> None:

@@ -278,12 +278,7 @@ def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
 
     profile = profiled(main())
     path = tmp_path / name
-    if ".json" in name:
-        profile.export_chrome_trace(str(path))
-    elif name.endswith("pftrace"):
-        profile.export_perfetto_trace(str(path))
-    else:
-        fastprof.save(profile, path)
+    profile.export(path)
     made, read = profile.event_table, fastprof.load(path)
     assert ranges_by_track(read) == ranges_by_track(made)
     for category in ("task_lifetime", "task_await"):

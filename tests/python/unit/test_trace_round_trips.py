@@ -50,23 +50,13 @@ def averages(table: EventTable) -> list[tuple[Any, ...]]:
     )
 
 
-def write(profile: Any, path: Path) -> None:
-    """Write a profile in the format that the name asks for."""
-    if ".json" in path.name:
-        profile.export_chrome_trace(str(path))
-    elif path.name.endswith("pftrace"):
-        profile.export_perfetto_trace(str(path))
-    else:
-        fastprof.save(profile, path)
-
-
 NAMES = ("t.json", "t.json.gz", "t.pftrace", "t.fastprof", "t.fastprof.gz")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    write(profiled, path)
+    profiled.export(path)
     table = fastprof.load(path)
     assert averages(table) == averages(profiled.event_table)
     assert table.pid == profiled.event_table.pid
@@ -83,7 +73,7 @@ def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_stacks(profiled: Any, tmp_path: Path, name: str) -> None:
     self_written = tmp_path / name
-    write(profiled, self_written)
+    profiled.export(self_written)
 
     def stacks(table: EventTable) -> set[tuple[str, ...]]:
         column = table.coded["stack"]
@@ -101,7 +91,7 @@ def test_dropped_events_are_still_counted(name: str, tmp_path: Path) -> None:
     table = profile.event_table
     assert sum(table.dropped.values()) > 0
     path = tmp_path / name
-    write(profile, path)
+    profile.export(path)
     found = fastprof.load(path).dropped
     assert {k: v for k, v in found.items() if v} == {k: v for k, v in table.dropped.items() if v}
 
@@ -115,7 +105,7 @@ def test_open_ranges_stay_open(name: str, tmp_path: Path) -> None:
             pass
     left.__exit__(None, None, None)
     path = tmp_path / name
-    write(profile, path)
+    profile.export(path)
     table = fastprof.load(path)
     flags = table.column("flags").tolist()
     finished = {table.name(row): bool(flags[row] & EventFlag.FINISHED) for row in range(len(table))}
@@ -130,7 +120,7 @@ def test_memory_reports_keep_all_their_numbers(name: str, tmp_path: Path) -> Non
             0x7F0012345678, 640, 1640, 2048, device_type="cuda", device_index=3
         )
     path = tmp_path / name
-    write(profile, path)
+    profile.export(path)
     table = fastprof.load(path)
     (row,) = [row for row in range(len(table)) if table.name(row) == "[memory]"]
     at = int(table.column("payload")[row])
@@ -148,7 +138,7 @@ def test_allocators_and_failed_requests_keep_their_names(name: str, tmp_path: Pa
         with pytest.raises(MemoryError):
             bytearray(1 << 60)
     path = tmp_path / name
-    write(profile, path)
+    profile.export(path)
     again = fastprof.load(path)
     wanted, found = (memory_report(of).to_dict() for of in (profile, again))
     assert all(device["sums"]["difference_bytes"] == 0 for device in found["devices"])
