@@ -18,6 +18,8 @@ from mach_o import commands, sections, symbols
 pytestmark = pytest.mark.integrations
 
 ROOT = Path(__file__).resolve().parents[3]
+# Linking compiles libc++ for each processor, once on a machine.
+PROCESSORS = ["aarch64", pytest.param("x86_64", marks=pytest.mark.nightly)]
 MAGIC = b"fastprof\x01state\r\n"
 PROGRAM = """
 #include "fastprof/fastprof.hpp"
@@ -48,9 +50,7 @@ def compiler() -> None:
         pytest.skip("ziglang is not installed: pip install ziglang")
 
 
-@pytest.mark.parametrize(
-    "processor", ["aarch64", pytest.param("x86_64", marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_all_public_headers_compile_strictly(processor: str, tmp_path: Path) -> None:
     unit = tmp_path / "all.cpp"
     unit.write_text("".join(f'#include "{name.as_posix()}"\n' for name in darwin_build.headers()))
@@ -60,7 +60,7 @@ def test_all_public_headers_compile_strictly(processor: str, tmp_path: Path) -> 
     assert said == ""
 
 
-@pytest.mark.parametrize("processor", darwin_build.PROCESSORS)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_program_links_and_shows_one_state(processor: str, tmp_path: Path) -> None:
     """Everything that the recorder calls is exported by libSystem; two files of a program share one State."""
     objects = []
