@@ -136,6 +136,7 @@ def test_headers_of_torch_give_the_layout_of_macos(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.nightly  # a machine without a cache compiles musl and libc++ first
 @pytest.mark.parametrize("form", ["", "-D_LIBCPP_ABI_ALTERNATE_STRING_LAYOUT"])
 def test_objects_of_libcxx_are_read(form: str, tmp_path: Path) -> None:
     """The second form is that of Apple's arm64; it is a matter of the headers."""
