@@ -50,9 +50,7 @@ inline int64_t stored_bytes(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0 ? int64_t{facts.st_blocks} * 512 : -1;
 }
 
-constexpr fp::Site async_site =
-    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
-                  "async", __FILE__, "", __LINE__);
+constexpr fp::Site async_site = recorder_checks::site_of_async("async");
 
 // Forks, runs f in the child, which must not return from it, and waits until it is dead.
 template <class F>

@@ -10,17 +10,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
-
-#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
-#define CHECK_EXCEPTIONS 1
-#include <exception>
-#else
-#define CHECK_EXCEPTIONS 0
-#endif
 
 namespace check {
 
@@ -132,7 +126,6 @@ inline int run_all(int argc, char** argv) {
     if (!selected(*test, file, argc, argv)) continue;
     const int before = failures().load();
     skipped().store(false);
-#if CHECK_EXCEPTIONS
     try {
       test->run();
     } catch (const std::exception& error) {
@@ -140,9 +133,6 @@ inline int run_all(int argc, char** argv) {
     } catch (...) {
       fail(test->name, 0, "unexpected exception of unknown type");
     }
-#else
-    test->run();
-#endif
     if (failures().load() != before) {
       ++failed;
       std::fprintf(stderr, "FAILED %s\n", test->name);
@@ -185,7 +175,6 @@ inline int run_all(int argc, char** argv) {
     return;                                                                           \
   } while (false)
 
-#if CHECK_EXCEPTIONS
 #define CHECK_THROWS(E, ...)                                                                   \
   do {                                                                                         \
     bool thrown_ = false;                                                                      \
@@ -196,7 +185,6 @@ inline int run_all(int argc, char** argv) {
     }                                                                                          \
     if (!thrown_) ::check::fail(__FILE__, __LINE__, "CHECK_THROWS(" #E ", " #__VA_ARGS__ ")"); \
   } while (false)
-#endif
 
 #if !defined(CHECK_NO_MAIN)
 int main(int argc, char** argv) {

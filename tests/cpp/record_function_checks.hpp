@@ -3,16 +3,13 @@
 // query.
 #pragma once
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "check.hpp"
 #include "fastprof/fastprof.hpp"
+#include "text_checks.hpp"
 
 namespace record_function_checks {
 
@@ -86,26 +83,6 @@ inline RecordFunctionCallback all() {
       .needs_inputs(true)
       .needs_outputs(true)
       .needs_ids(true);
-}
-
-// What `body` writes to stderr.
-template <class Body>
-std::string stderr_of(Body body) {
-  std::fflush(stderr);
-  char path[] = "/tmp/fastprof_stderr_XXXXXX";
-  const int file = ::mkstemp(path);
-  const int saved = ::dup(2);
-  ::dup2(file, 2);
-  body();
-  std::fflush(stderr);
-  ::dup2(saved, 2);
-  ::close(saved);
-  std::string text(4096, '\0');
-  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  ::close(file);
-  ::unlink(path);
-  return text;
 }
 
 }  // namespace record_function_checks

@@ -10,6 +10,7 @@
 #include <fastprof/fastprof.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -18,6 +19,35 @@
 namespace recorder_checks {
 
 namespace fp = fastprof;
+
+using Options = fp::SessionOptions;
+
+// Default options with other values: with(&Options::max_bytes, 65536, &Options::include_open,
+// true).
+inline Options with() {
+  return {};
+}
+template <class Field, class Value, class... More>
+Options with(Field field, Value value, More... more) {
+  Options options = with(more...);
+  options.*field = value;
+  return options;
+}
+
+// Sites of ranges and async ranges of users.
+constexpr fp::Site site_of_range(const char* name) {
+  return fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, name,
+                       __FILE__, "", __LINE__);
+}
+constexpr fp::Site site_of_async(const char* name) {
+  return fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
+                       name, __FILE__, "", __LINE__);
+}
+
+// A session that is started where it is declared.
+struct FASTPROF_HIDDEN Running : fp::Session {
+  explicit Running(Options options = {}) : Session(std::move(options)) { start(); }
+};
 
 inline const std::string& name_of(const fp::Capture& capture, size_t row) {
   return capture.sites[capture.site[row]].name;

@@ -258,11 +258,6 @@ class Page:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(answer["data"]))
 
-    def pdf(self) -> bytes:
-        """Return the printed page as PDF."""
-        answer = self._browser.call("Page.printToPDF", self._session, printBackground=True)
-        return base64.b64decode(answer["data"])
-
     def close(self) -> None:
         """Close the tab."""
         self._browser._listeners.remove(self._on_event)

@@ -17,7 +17,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
 #if !defined(PLAIN)
 #include <fastprof/fastprof.hpp>

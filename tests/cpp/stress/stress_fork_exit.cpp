@@ -2,7 +2,6 @@
 // fork in the middle, process exit with open ranges and open sessions, memory over many sessions.
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <thread>
 
 #include "recorder_checks.hpp"
@@ -11,12 +10,8 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
-                  __FILE__, "", __LINE__);
-constexpr fp::Site async_site =
-    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
-                  "async", __FILE__, "", __LINE__);
+constexpr fp::Site loose_site = site_of_range("loose");
+constexpr fp::Site async_site = site_of_async("async");
 
 // ThreadSanitizer refuses new threads in the child of a process that had several; a session that
 // grows starts one. AddressSanitizer's allocator, unlike libc's, is not made ready for a fork: what
@@ -34,8 +29,7 @@ int child_works(fp::Session& parents) {
   }
   if (!refused) return 11;
   { FASTPROF_RANGE("unrecorded"); }
-  fp::Session own;
-  own.start();
+  Running own;
   { FASTPROF_RANGE("child"); }
   const auto on_a_thread = [] { FASTPROF_RANGE("child's thread"); };
   if (kThreadsInChildren)
@@ -46,8 +40,7 @@ int child_works(fp::Session& parents) {
   for (size_t i = 0; i < kCount; ++i) {
     FASTPROF_RANGE("child");
   }
-  own.stop();
-  const fp::Capture& capture = own.capture();
+  const fp::Capture& capture = own.stop();
   fp::validate_capture(capture);
   if (capture.size() != kCount + 2 || capture.dropped_total() != 0) return 12;
   if (count_named(capture, "child's thread") != 1) return 13;
@@ -61,8 +54,7 @@ int child_works(fp::Session& parents) {
 
 TEST(fork_in_an_open_range) {
   for (long round = 0; round < scaled(20); ++round) {
-    fp::Session session;
-    session.start();
+    Running session;
     int status = -1;
     {
       FASTPROF_RANGE("around");
@@ -87,8 +79,7 @@ TEST(a_session_that_follows_the_fork) {
     fp::SessionOptions options;
     options.follow_fork = true;
     options.thread_local_only = local;
-    fp::Session session(options);
-    session.start();
+    Running session(options);
     int status = -1;
     {
       FASTPROF_RANGE("around");
@@ -107,8 +98,7 @@ TEST(a_session_that_follows_the_fork) {
                      : 35;
         });
         if (grandchild != 0) return grandchild;
-        session.stop();
-        const fp::Capture& capture = session.capture();
+        const fp::Capture& capture = session.stop();
         fp::validate_capture(capture);
         if (count_named(capture, "child") != 5000 || capture.size() != 5000) return 31;
         if (capture.dropped_total() != 0 || capture.tracks[0].pid != ::getpid()) return 32;
@@ -124,25 +114,20 @@ TEST(a_session_that_follows_the_fork) {
     CHECK_EQ(session.capture().size(), 3);
     CHECK_EQ(count_named(session.capture(), "around"), 1);
   }
-  fp::SessionOptions options;
-  options.follow_fork = true;
-  options.overflow = fp::OverflowPolicy::spill_to_file;
-  fp::Session spilling(options);
+  fp::Session spilling(
+      with(&Options::follow_fork, true, &Options::overflow, fp::OverflowPolicy::spill_to_file));
   CHECK_THROWS(fp::ValueError, spilling.start());
 }
 
 TEST(the_child_ends_what_the_parent_began) {
-  fp::Session session;
-  session.start();
+  Running session;
   int status = -1;
   {
-    fp::Session in_the_childs_way;
-    in_the_childs_way.start();
+    Running in_the_childs_way;
     const auto range = fp::begin_range(loose_site);
     const auto async = fp::begin_async(async_site);
     status = in_child([&] {
-      fp::Session own;
-      own.start();
+      Running own;
       fp::end_range(range);
       fp::end_async(async);
       { FASTPROF_RANGE("mine"); }
@@ -162,8 +147,7 @@ TEST(fork_while_other_threads_record) {
     SKIP("qemu-user (7.2) fails an assertion of its own when such a child starts a thread");
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> produced{0};
-  fp::Session session;
-  session.start();
+  Running session;
   // No thread starts or ends while the process forks: both keep AddressSanitizer's allocator busy.
   std::atomic<int> recording{0};
   std::vector<std::thread> threads;
@@ -195,12 +179,10 @@ TEST(fork_while_other_threads_record) {
 }
 
 TEST(children_of_children) {
-  fp::Session session;
-  session.start();
+  Running session;
   { FASTPROF_RANGE("grandparent"); }
   const int status = in_child([&] {
-    fp::Session own;
-    own.start();
+    Running own;
     { FASTPROF_RANGE("parent"); }
     const int inner = in_child([&] { return child_works(own); });
     own.stop();
@@ -254,8 +236,7 @@ TEST(a_session_outside_of_any_thread_that_lives) {
 TEST(memory_is_flat_over_a_thousand_sessions) {
   const auto run = [](long count, uint64_t each) {
     for (long i = 0; i < count; ++i) {
-      fp::Session session;
-      session.start();
+      Running session;
       for (uint64_t k = 0; k < each; ++k) {
         FASTPROF_RANGE("x");
       }
@@ -283,8 +264,7 @@ TEST(memory_of_a_large_session_is_given_back) {
 #else
   const uint64_t before = resident_bytes();
   {
-    fp::Session session;
-    session.start();
+    Running session;
     for (int i = 0; i < 4'000'000; ++i) {
       FASTPROF_RANGE("x");
     }
@@ -301,11 +281,7 @@ TEST(memory_of_a_large_session_is_given_back) {
 TEST(the_bound_is_honoured) {
   for (const auto policy :
        {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
-    fp::SessionOptions options;
-    options.max_bytes = 16 * 65536;
-    options.overflow = policy;
-    fp::Session session(options);
-    session.start();
+    Running session(with(&Options::max_bytes, 16 * 65536, &Options::overflow, policy));
     std::vector<std::thread> threads;
     constexpr uint64_t kEach = 60000;
     for (int t = 0; t < 3; ++t)
@@ -320,8 +296,7 @@ TEST(the_bound_is_honoured) {
       // This thread's idle chunk may come on top.
       CHECK(fp::state()->chunk_count - fp::state()->free_count <= 17);
     }
-    session.stop();
-    const fp::Capture& capture = session.capture();
+    const fp::Capture& capture = session.stop();
     CHECK(capture.size() <= 17 * fp::kChunkCapacity);
     CHECK(capture.size() >= 10 * fp::kChunkCapacity);
     CHECK_EQ(capture.size() + capture.dropped_total(), 3 * kEach);

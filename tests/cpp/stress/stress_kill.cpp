@@ -54,11 +54,7 @@ void record_until_killed(uint64_t thread, Progress& progress) {
 }
 
 [[noreturn]] void child(const std::string& path, uint64_t threads, Progress& progress) {
-  fp::SessionOptions options;
-  options.backing_file = path;
-  options.max_bytes = kMaxBytes;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::backing_file, path, &Options::max_bytes, kMaxBytes));
   progress.started.store(1);
   for (uint64_t t = 1; t < threads; ++t)
     std::thread([t, &progress] { record_until_killed(t, progress); }).detach();

@@ -3,7 +3,6 @@
 // some of what they interrupt may be lost, memory never.
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <atomic>
 #include <thread>
@@ -112,10 +111,8 @@ TEST(handlers_under_every_policy_corrupt_nothing) {
 TEST(handlers_that_change_the_chunk_under_a_reservation) {
   fillers.store(static_cast<int>(fp::kChunkCapacity));
   for (long round = 0; round < scaled(6); ++round) {
-    fp::SessionOptions options;
-    options.max_bytes = 64 * 65536;
-    options.overflow = fp::OverflowPolicy::overwrite_oldest;
-    fp::Session session(options);
+    fp::Session session(with(&Options::max_bytes, 64 * 65536, &Options::overflow,
+                             fp::OverflowPolicy::overwrite_oldest));
     Load load(2);
     session.start();
     ::usleep(200000);
@@ -132,8 +129,7 @@ TEST(handlers_while_sessions_start_and_stop) {
                               50'000);  // this thread too, in the middle of the control plane
   Load load(1);
   for (long round = 0; round < rounds; ++round) {
-    fp::Session session;
-    session.start();
+    Running session;
     if (round % 4 == 0) ::usleep(300);
     session.stop();
     check_rows(session.capture());
@@ -157,8 +153,7 @@ TEST(handlers_that_intern_names) {
   sigaction(SIGRTMIN + 1, &action, nullptr);
   std::atomic<bool> stop{false};
   const pid_t tid = static_cast<pid_t>(::syscall(SYS_gettid));
-  fp::Session session;
-  session.start();
+  Running session;
   std::thread sender([&] {
     while (!stop.load()) {
       ::syscall(SYS_tgkill, ::getpid(), tid, SIGRTMIN + 1);

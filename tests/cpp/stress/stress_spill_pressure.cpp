@@ -2,31 +2,24 @@
 // Back-pressure of spilling sessions: a small bound loses nothing while the file can be written,
 // and what a full disk, a stop or a fork costs is counted or gone, without a hang.
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "process_changes.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
+using process_changes::FileLimit;
 
 namespace {
 
-fastprof::SessionOptions spilling(uint64_t max_bytes) {
-  fastprof::SessionOptions options;
-  options.max_bytes = max_bytes;
-  options.overflow = fastprof::OverflowPolicy::spill_to_file;
-  return options;
-}
-
-uint64_t dropped_by(const fastprof::Capture& capture, fastprof::DropCause cause) {
-  return capture.dropped[static_cast<size_t>(cause)];
+Options spilling(uint64_t max_bytes) {
+  return with(&Options::max_bytes, max_bytes, &Options::overflow,
+              fastprof::OverflowPolicy::spill_to_file);
 }
 
 // 2 * n + 1 ranges at full speed, none of them out of another.
@@ -67,24 +60,11 @@ int count_files() {
   return count_unlinked() - inherited_files;
 }
 
-// Files that this process may write are this long; a signal that says so is ignored.
-struct FileLimit {
-  rlimit before;
-  explicit FileLimit(rlim_t bytes) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit limit{bytes, before.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() { ::setrlimit(RLIMIT_FSIZE, &before); }
-};
-
 }  // namespace
 
 TEST(two_chunks_keep_everything) {
   for (const int threads : {1, 4}) {
-    fastprof::Session session(spilling(128 * 1024));
-    session.start();
+    Running session(spilling(128 * 1024));
     record_on(threads, 100000);
     session.stop();
     fastprof::validate_capture(session.capture());
@@ -97,8 +77,7 @@ TEST(two_chunks_keep_everything) {
 }
 
 TEST(open_ranges_take_what_they_need_beyond_the_bound) {
-  fastprof::Session session(spilling(64 * 1024));
-  session.start();
+  Running session(spilling(64 * 1024));
   record_deep(20);
   session.stop();
   CHECK_EQ(session.capture().size(), 21u + 21u * 6001u);
@@ -121,25 +100,22 @@ TEST(two_spilling_sessions_and_a_plain_one_each_see_everything) {
 }
 
 TEST(a_full_disk_is_counted) {
-  fastprof::Session session(spilling(256 * 1024));
-  session.start();
+  Running session(spilling(256 * 1024));
   {
     const FileLimit limit(1 << 20);
     record_on(3, 100000);
   }
-  session.stop();
-  const fastprof::Capture& capture = session.capture();
+  const fastprof::Capture& capture = session.stop();
   CHECK_EQ(capture.size() + capture.dropped_total(), 3u * 200001u);
   CHECK_EQ(session.spill_error(), EFBIG);
-  CHECK(dropped_by(capture, fastprof::DropCause::spill_failed) > 100000u);
-  CHECK_EQ(dropped_by(capture, fastprof::DropCause::bound), 0u);
+  CHECK(dropped(capture, fastprof::DropCause::spill_failed) > 100000u);
+  CHECK_EQ(dropped(capture, fastprof::DropCause::bound), 0u);
   CHECK(capture.size() > (1u << 20) / 48);  // what the disk took is kept
   fastprof::validate_capture(capture);
 }
 
 TEST(a_disk_that_recovers_is_used_again) {
-  fastprof::Session session(spilling(128 * 1024));
-  session.start();
+  Running session(spilling(128 * 1024));
   {
     const FileLimit limit(0);
     record(50000);
@@ -152,8 +128,7 @@ TEST(a_disk_that_recovers_is_used_again) {
   while (failing())  // until a pass of its own accord
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   record(50000);
-  session.stop();
-  const fastprof::Capture& capture = session.capture();
+  const fastprof::Capture& capture = session.stop();
   CHECK_EQ(capture.size() + capture.dropped_total(), 2u * 100001u);
   CHECK(capture.size() > 100000u);
 }
@@ -163,8 +138,7 @@ TEST(stops_while_threads_wait_lose_nothing) {
   for (int round = 0; round < 30; ++round) {
     std::atomic<bool> go{true};
     std::atomic<uint64_t> begun{0};
-    fastprof::Session session(spilling(64 * 1024));
-    session.start();
+    Running session(spilling(64 * 1024));
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
@@ -181,8 +155,7 @@ TEST(stops_while_threads_wait_lose_nothing) {
     go.store(false);
     for (std::thread& thread : threads) thread.join();
     // A thread that the machine did not run for 1 ms in the middle of a record is "in flight".
-    CHECK_EQ(session.dropped_events(),
-             dropped_by(session.capture(), fastprof::DropCause::in_flight));
+    CHECK_EQ(session.dropped_events(), dropped(session.capture(), fastprof::DropCause::in_flight));
     CHECK(session.capture().size() <= begun.load());
     fastprof::validate_capture(session.capture());
     CHECK_EQ(count_files(), 0);
@@ -191,24 +164,19 @@ TEST(stops_while_threads_wait_lose_nothing) {
 
 #if !FASTPROF_TSAN  // which ends a forked child that starts a thread
 TEST(a_forked_child_has_no_spill_file) {
-  fastprof::Session session(spilling(128 * 1024));
-  session.start();
+  Running session(spilling(128 * 1024));
   record(20000);
   CHECK_EQ(count_files(), 1);
   std::thread other(record, 50000);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = in_child([] {
     fastprof::Session own(spilling(128 * 1024));
-    if (count_files() != 0) ::_exit(1);
+    if (count_files() != 0) return 1;
     own.start();
     record(20000);
     own.stop();
-    ::_exit(own.capture().size() == 40001 && own.dropped_events() == 0 ? 0 : 2);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status));
-  CHECK_EQ(WEXITSTATUS(status), 0);
+    return own.capture().size() == 40001 && own.dropped_events() == 0 ? 0 : 2;
+  });
+  CHECK_EQ(status, 0);
   other.join();
   session.stop();
   CHECK_EQ(session.capture().size(), 40001u + 100001u);
@@ -219,8 +187,7 @@ TEST(a_forked_child_has_no_spill_file) {
 
 TEST(abandoned_sessions_leave_nothing) {
   {
-    fastprof::Session session(spilling(128 * 1024));
-    session.start();
+    Running session(spilling(128 * 1024));
     record(20000);
   }
   CHECK_EQ(count_files(), 0);

@@ -23,24 +23,14 @@ void scoped_handler(int) {
   errno = saved;
 }
 
-size_t count_named(const fastprof::Capture& capture, const char* name) {
-  size_t count = 0;
-  for (const fastprof::EventView event : fastprof::Events(capture))
-    if (event.name() == name) ++count;
-  return count;
-}
-
 }  // namespace
 
 // More is recorded than the bound holds, by several threads, with an open range around it all: what
 // the spill thread could not move in time is counted, the rest comes back in order with its
 // arguments.
 TEST(spilled_records_come_back) {
-  fastprof::SessionOptions options;
-  options.max_bytes = 4 << 20;
-  options.overflow = fastprof::OverflowPolicy::spill_to_file;
-  fastprof::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 4 << 20, &Options::overflow,
+                       fastprof::OverflowPolicy::spill_to_file));
   constexpr uint64_t kEach = 60000;
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
@@ -54,8 +44,7 @@ TEST(spilled_records_come_back) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  session.stop();
-  const fastprof::Capture& capture = session.capture();
+  const fastprof::Capture& capture = session.stop();
   fastprof::validate_capture(capture);
   CHECK_EQ(capture.size() + capture.dropped_total(), 3 * (2 * kEach + 1));
   CHECK(capture.size() > (4u << 20) / sizeof(fastprof::Slot));  // more than the bound holds at once
@@ -77,8 +66,7 @@ TEST(a_thread_local_session_spills_its_own_thread) {
   options.thread_local_only = true;
   fastprof::Session everything;  // without it the other thread would record nothing
   everything.start();
-  fastprof::Session session(options);
-  session.start();
+  Running session(options);
   constexpr uint64_t kEach = 150000;
   std::thread other([] {
     for (uint64_t i = 0; i < kEach; ++i) {
@@ -102,8 +90,7 @@ TEST(a_thread_local_session_spills_its_own_thread) {
 
 // Recorded + dropped = produced, by the interrupted code and by the handlers.
 TEST(handlers_in_a_signal_scope_lose_nothing) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   in_handler = 0;
   constexpr uint64_t kMain = 400000;
   {
@@ -113,8 +100,7 @@ TEST(handlers_in_a_signal_scope_lose_nothing) {
       FASTPROF_RANGE("main");
     }
   }
-  session.stop();
-  const fastprof::Capture& capture = session.capture();
+  const fastprof::Capture& capture = session.stop();
   fastprof::validate_capture(capture);
   CHECK_EQ(
       count_named(capture, "main") + count_named(capture, "in handler") + capture.dropped_total(),

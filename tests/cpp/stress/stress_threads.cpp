@@ -12,9 +12,7 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
-                  __FILE__, "", __LINE__);
+constexpr fp::Site loose_site = site_of_range("loose");
 
 struct AtExit {
   int records = 0;
@@ -50,8 +48,7 @@ uint64_t total(const fp::Capture& capture) {
 
 TEST(thousands_of_short_threads) {
   const long count = scaled(2000);
-  fp::Session session;
-  session.start();
+  Running session;
   std::vector<std::thread> batch;
   for (long i = 0; i < count; ++i) {
     batch.emplace_back([] {
@@ -65,8 +62,7 @@ TEST(thousands_of_short_threads) {
     }
   }
   for (auto& thread : batch) thread.join();
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(total(capture), static_cast<uint64_t>(count) * 3);
   CHECK_EQ(capture.size(), static_cast<size_t>(count) * 3);
@@ -77,8 +73,7 @@ TEST(threads_of_many_sessions_leave_nothing_behind) {
   const long rounds = scaled(300);
   uint64_t chunks = 0;
   for (long round = 0; round < rounds; ++round) {
-    fp::Session session;
-    session.start();
+    Running session;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([] {
@@ -104,8 +99,7 @@ TEST(records_in_destructors_at_the_end_of_a_thread) {
   // Three of the four rounds that the C library grants, so that the last is ours. ThreadSanitizer
   // takes its own state down in the fourth, and code that it instruments must be over by then.
   constexpr uintptr_t kRounds = FASTPROF_TSAN ? 2 : 3;
-  fp::Session session;
-  session.start();
+  Running session;
   const long count = scaled(200);
   for (long i = 0; i < count; ++i) {
     std::thread([&] {
@@ -116,14 +110,12 @@ TEST(records_in_destructors_at_the_end_of_a_thread) {
       FASTPROF_RANGE("body");
     }).join();
   }
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(count_named(capture, "body"), count);
   CHECK_EQ(count_named(capture, "thread_local destructor"), 2 * count);
   CHECK_EQ(total(capture), static_cast<uint64_t>(count) * (1 + 2 + 3 + 3 + kRounds));
-  fp::Session next;
-  next.start();
+  Running next;
   next.stop();
   fp::StateLock hold(fp::state());
   int tracks = 0;
@@ -133,22 +125,19 @@ TEST(records_in_destructors_at_the_end_of_a_thread) {
 
 TEST(threads_that_end_with_open_ranges) {
   const long count = scaled(300);
-  fp::Session session;
-  session.start();
+  Running session;
   for (long i = 0; i < count; ++i) {
     std::thread([] {
       { FASTPROF_RANGE("closed"); }
       fp::begin_range(loose_site);
     }).join();
   }
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   CHECK_EQ(capture.size(), 2 * count);
   for (const size_t row : rows_named(capture, "loose"))
     if (finished(capture, row)) CHECK(false);
   // Dead threads hold no chunk.
-  fp::Session next;
-  next.start();
+  Running next;
   next.stop();
   CHECK_EQ(next.capture().size(), 0);
 }
@@ -172,8 +161,7 @@ TEST(ranges_that_outlive_sessions_and_their_chunks) {
     fp::SessionOptions options;
     options.max_bytes = static_cast<uint64_t>(2 + round % 20) * 65536;
     if (round % 2 == 1) options.overflow = fp::OverflowPolicy::overwrite_oldest;
-    fp::Session session(options);
-    session.start();
+    Running session(options);
     ::usleep(500);
     session.stop();
     fp::validate_capture(session.capture());
@@ -230,8 +218,7 @@ TEST(controllers_on_several_threads) {
       for (long round = 0; round < scaled(60); ++round) {
         fp::SessionOptions options;
         options.thread_local_only = (t + round) % 2 == 0;
-        fp::Session session(options);
-        session.start();
+        Running session(options);
         for (int i = 0; i < 50; ++i) {
           FASTPROF_RANGE_DYNAMIC("of " + std::to_string(t));
         }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -173,14 +172,14 @@ inline Image image_of_one_record() {
 inline std::string format_error_at(const Image& image) {
   const backing_file_checks::Folder folder;
   image.write(folder.file());
+  std::string text;
   try {
-    fp::recover(folder.file());
+    fp::validate_capture(fp::recover(folder.file()).capture);
   } catch (const fp::FormatError& error) {
-    const std::string text = error.what();
-    const size_t at = text.find("offset ");
-    return at == std::string::npos ? text : text.substr(at + 7, text.find(':', at) - at - 7);
+    text = error.what();
   }
-  return "";
+  const size_t at = text.find("offset ");
+  return at == std::string::npos ? text : text.substr(at + 7, text.find(':', at) - at - 7);
 }
 
 }  // namespace backing_image

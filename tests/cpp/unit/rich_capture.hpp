@@ -56,33 +56,18 @@ inline fastprof::Capture rich_capture() {
 
   b.track(4242, "main");
   b.row(step, 1000, 100000);
+  constexpr uint32_t written = detail_flag::written;
+  // clang-format off
   b.row(op, 2000, 40000,
         {24,
-         detail_block_word(DetailType::op, 4),
-         77,
-         0,
-         5,
-         static_cast<uint64_t>(-1),
-         detail_block_word(DetailType::counters_begin, 4, detail_flag::written),
-         100,
-         1000,
-         50,
-         50,
-         detail_block_word(DetailType::counters_end, 4, detail_flag::written),
-         350,
-         1200,
-         90,
-         70,
-         detail_block_word(DetailType::cpp_stack, 2),
-         0xdeadbeef,
-         0x1000,
-         detail_block_word(DetailType::json, 1),
-         json,
-         detail_block_word(DetailType::nothing, 1),
-         0x77,
-         detail_block_word(DetailType::modules, 1),
-         modules},
+         detail_block_word(DetailType::op, 4), 77, 0, 5, static_cast<uint64_t>(-1),
+         detail_block_word(DetailType::counters_begin, 4, written), 100, 1000, 50, 50,
+         detail_block_word(DetailType::counters_end, 4, written), 350, 1200, 90, 70,
+         detail_block_word(DetailType::cpp_stack, 2), 0xdeadbeef, 0x1000,
+         detail_block_word(DetailType::json, 1), json, detail_block_word(DetailType::nothing, 1), 0x77,
+         detail_block_word(DetailType::modules, 1), modules},
         event_flag::detail);
+  // clang-format on
   b.instant(out, 2500, {uint64_t{1} << 60});
   b.row(args, 3000, 30000,
         {static_cast<uint64_t>(-5), std::numeric_limits<uint64_t>::max(), word_of(0.25),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activities of devices: rows beside those of threads, links to the ranges that launched them, what
-// belongs to a session, traces, merged processes, and what is refused.
+// belongs to a thread-local session, traces, and what is refused.
 #include <unistd.h>
 
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/fastprof.hpp"
@@ -81,8 +80,7 @@ std::vector<std::string> links(const fp::Capture& capture) {
 // A launch in a range.
 fp::Capture recorded_launch() {
   FakeDevice device;
-  fp::Session session;
-  session.start();
+  Running session;
   {
     FASTPROF_RANGE("range");
     device.launch(5);
@@ -96,8 +94,7 @@ fp::Capture recorded_launch() {
 
 TEST(work_is_linked_to_the_innermost_range_of_its_call) {
   FakeDevice device;
-  fp::Session session;
-  session.start();
+  Running session;
   {
     FASTPROF_RANGE("outer");
     {
@@ -121,37 +118,9 @@ TEST(work_is_linked_to_the_innermost_range_of_its_call) {
   }
 }
 
-TEST(what_began_outside_the_session_is_left_out) {
-  FakeDevice device;
-  device.launch(1, 50'000'000);  // launched before: its kernel runs in the session
-  const uint64_t earlier = now();
-  device.add(1, earlier, earlier + 10, 76);  // no such call, and before
-  fp::Session session;
-  session.start();
-  device.launch(2, uint64_t{1} << 40);  // ends long after the stop
-  const uint64_t begin = now();
-  device.add(1, begin, begin + 10, 77);  // no such call
-  device.found.dropped = 4;
-  fp::Session without;
-  without.start();
-  without.stop();
-  session.add_activities(std::move(device.found));
-  const fp::Capture& capture = session.stop();
-  CHECK(links(capture) ==
-        (std::vector<std::string>{"launch: -, -", "kernel: -, -", "kernel: launch, -"}));
-  for (const fp::DeviceLink& link : capture.device_links)
-    CHECK((capture.flags[link.row] & fp::event_flag::finished) != 0);
-  CHECK(session.dropped_events(fp::DropCause::device) == 4);
-  CHECK(without.capture().size() == 0);
-  CHECK(session.dropped_events() == 4);
-}
-
 TEST(calls_of_other_threads_are_not_in_a_thread_local_session) {
   FakeDevice here, there(1);
-  fp::SessionOptions options;
-  options.thread_local_only = true;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::thread_local_only, true));
   {
     FASTPROF_RANGE("mine");
     here.launch(1);
@@ -184,20 +153,6 @@ TEST(traces_have_arrows_and_ids) {
         "\"ph\":\"s\",\"cat\":\"ac2g\"", "\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\""})
     CHECK(trace.find(part) != std::string::npos);
   CHECK(binary.str().find("GPU 0") != std::string::npos);
-}
-
-TEST(merged_processes_keep_their_links) {
-  const fp::Capture a = recorded_launch();
-  fp::Capture b = recorded_launch();
-  b.pid = a.pid + 1;
-  fp::CapturePart first, second;
-  first.capture = &a;
-  second.capture = &b;
-  const fp::Capture all = fp::merge_captures({first, second});
-  fp::validate_capture(all);
-  CHECK(links(all) == (std::vector<std::string>{"launch: -, range", "kernel: launch, range",
-                                                "launch: -, range", "kernel: launch, range"}));
-  CHECK(all.device_links[3].call > all.device_links[1].call);
 }
 
 TEST(what_does_not_fit_is_refused) {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activity files: portions of several backends, files that end with a part of one, damaged ones;
 // the work of a process that was killed, in what is recovered of it.
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "backing_file_checks.hpp"
 #include "core/activity_file.hpp"
 #include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/capture/validate.hpp"
@@ -22,6 +19,7 @@
 #include "fastprof/recover.hpp"
 #include "fastprof/session/activities.hpp"
 #include "recorder_checks.hpp"
+#include "text_checks.hpp"
 
 using namespace recorder_checks;
 
@@ -66,11 +64,6 @@ std::string path_of(const char* name) {
   const std::string path = "/tmp/fastprof-" + std::to_string(::getpid()) + "-" + name;
   ::unlink(path.c_str());
   return path;
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 void put_bytes(const std::string& path, const std::string& bytes) {
@@ -122,7 +115,7 @@ TEST(a_part_of_a_portion_is_left_out) {
     fp::devices::ActivityFileWriter file(path);
     file.add("CUDA", work("a", 1));
   }
-  const std::string whole = bytes_of(path);
+  const std::string whole = text_checks::contents(path);
   ::unlink(path.c_str());
   for (size_t left = 1; left < whole.size(); left += 7) {
     put_bytes(path, whole + whole.substr(0, left));
@@ -142,7 +135,7 @@ TEST(untrusted_contents_are_checked) {
     fp::devices::ActivityFileWriter file(path);
     file.add("CUDA", work("a", 1));
   }
-  const std::string whole = bytes_of(path);
+  const std::string whole = text_checks::contents(path);
   std::mt19937 random(1);
   size_t accepted = 0;
   for (int round = 0; round < 4000; ++round) {
@@ -168,13 +161,11 @@ TEST(untrusted_contents_are_checked) {
 
 TEST(work_of_a_killed_process_is_recovered_with_its_ranges) {
   const std::string records = path_of("records"), devices = path_of("devices");
-  const pid_t pid = ::fork();
-  if (pid == 0) {
+  const int signal = backing_file_checks::killed([&] {
     fp::SessionOptions options;
     options.backing_file = records;
     options.categories |= fp::category::runtime | fp::category::device;
-    fp::Session session(options);
-    session.start();
+    Running session(options);
     fp::devices::ActivityFileWriter file(devices);
     {
       FASTPROF_RANGE("around");
@@ -182,11 +173,9 @@ TEST(work_of_a_killed_process_is_recovered_with_its_ranges) {
     }
     // The last record comes before this call, and the process ends without the file's end mark.
     file.add("CUDA", work("late", 2, 7, ::gettid(), fp::ticks(fp::state())));
-    ::kill(::getpid(), SIGKILL);
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  CHECK(WIFSIGNALED(status));
+    ::raise(SIGKILL);
+  });
+  CHECK_EQ(signal, SIGKILL);
   fp::RecoverOptions options;
   options.activities = fp::devices::read_activity_file(devices, kAny).of_backends;
   const fp::Recovered found = fp::recover(records, options);
@@ -201,7 +190,7 @@ TEST(work_of_a_killed_process_is_recovered_with_its_ranges) {
                                              "kernel a in around", "kernel late"};
   CHECK(linked == expected);
   for (const fp::TrackInfo& track : capture.tracks)
-    CHECK_EQ(track.pid, track.is_device() ? 0 : int64_t{pid});
+    CHECK_EQ(track.pid, track.is_device() ? 0 : capture.pid);
   CHECK_EQ(capture.dropped[static_cast<size_t>(fp::DropCause::device)], 2u);
 
   // The same process beside another one, whose work is on the same stream of the same device.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activities with exact stamps become rows: which belong to a session, their arguments,
 // correlations and texts.
-#include <unistd.h>
 
 #include <string>
 

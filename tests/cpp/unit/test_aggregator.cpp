@@ -79,8 +79,7 @@ TEST(bins_are_those_of_the_logarithmic_mapping) {
 
 TEST(totals_are_those_of_the_summary) {
   fp::Aggregator aggregator;
-  fp::Session session;
-  session.start();
+  Running session;
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([] {
@@ -108,8 +107,7 @@ TEST(totals_are_those_of_the_summary) {
 
 TEST(tasks_nest_by_themselves) {
   fp::Aggregator aggregator;
-  fp::Session session;
-  session.start();
+  Running session;
   const fp::TaskWord first{fp::new_task_id()}, second{fp::new_task_id()};
   const auto run = [](fp::TaskWord task) { fp::record_task_switch(&fp::task_switch_site, task); };
   const auto step = [&](fp::TaskWord task) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges that a program reports through other interfaces: stacks by thread and domain, ranges that
 // end on another thread, attributes, and sessions that start and stop meanwhile.
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <map>
 #include <string>
@@ -17,8 +15,12 @@
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/annotations/wide_text.hpp"
 #include "fastprof/fastprof.hpp"
+#include "recorder_checks.hpp"
+#include "temporary_folder.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
+using recorder_checks::Running;
 using namespace fastprof::annotations;
 
 static int push(const void* domain, const char* name) {
@@ -36,8 +38,7 @@ static std::map<std::string, size_t> counts(const Session& session) {
 
 TEST(each_domain_has_its_own_levels_and_order) {
   const int one = 0, other = 0;
-  Session session;
-  session.start();
+  Running session;
   CHECK_EQ(push(&one, "a"), 0);
   CHECK_EQ(push(&other, "b"), 0);
   CHECK_EQ(push(&one, "c"), 1);
@@ -56,8 +57,7 @@ TEST(each_domain_has_its_own_levels_and_order) {
 }
 
 TEST(any_depth) {
-  Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 1000; ++i) CHECK_EQ(push(nullptr, "deep"), i);
   for (int i = 1000; i-- != 0;) CHECK_EQ(pop_range(nullptr), i);
   session.stop();
@@ -82,8 +82,7 @@ TEST(pops_match_their_pushes_across_sessions) {
 }
 
 TEST(attributes_become_arguments) {
-  Session session;
-  session.start();
+  Running session;
   Attributes attributes;
   attributes.domain = "a domain";
   attributes.has_color = true;
@@ -94,29 +93,18 @@ TEST(attributes_become_arguments) {
   pop_range(nullptr);
   mark_recorded("mark", attributes);
   end_async(start_recorded(recording_mask(category::async), "started", attributes));
-  session.stop();
-  const Capture& capture = session.capture();
+  const Capture& capture = session.stop();
   CHECK_EQ(capture.size(), size_t{3});
-  const std::string json = [&] {
-    const std::string path = "/tmp/fastprof_test_annotations_" + std::to_string(::getpid());
-    session.write_chrome_trace(path);
-    std::FILE* file = std::fopen(path.c_str(), "r");
-    std::string text(1 << 16, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    std::fclose(file);
-    std::remove(path.c_str());
-    return text;
-  }();
-  size_t seen = 0;
-  for (size_t at = 0; (at = json.find("\"a domain\"", at)) != std::string::npos; ++at) ++seen;
-  CHECK_EQ(seen, size_t{3});
-  CHECK(json.find("0xff00ff00") != std::string::npos);
+  const fastprof_test::TemporaryFolder folder;
+  session.write_chrome_trace(folder.path + "/trace.json");
+  const std::string json = text_checks::contents(folder.path + "/trace.json");
+  CHECK_EQ(text_checks::count_of(json, "\"a domain\""), size_t{3});
+  CHECK(text_checks::has(json, "0xff00ff00"));
 }
 
 TEST(ranges_end_on_any_thread_once) {
   StartedRanges& ranges = StartedRanges::of_process();
-  Session session;
-  session.start();
+  Running session;
   std::vector<uint64_t> numbers;
   for (int i = 0; i < 100; ++i)
     numbers.push_back(ranges.add(start_recorded(recording_mask(category::async), "crossing", {})));
@@ -151,8 +139,7 @@ TEST(threads_push_while_sessions_start_and_stop) {
     });
   size_t recorded = 0;
   for (int round = 0; round < 20 || recorded == 0; ++round) {  // until the threads have begun
-    Session session;
-    session.start();
+    Running session;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     session.stop();
     recorded += session.capture().size();
@@ -170,17 +157,14 @@ TEST(children_register_texts_although_a_thread_of_the_parent_did) {
       register_text("text " + std::to_string(i % 1000));
   });
   for (int i = 0; i < 50; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+    const int status = recorder_checks::in_child([] {
       ::alarm(20);  // ends a child that waits for the lock
       const RegisteredText* text = register_text("of the child");
       const bool is_right = text != nullptr && text->text == "of the child" &&
                             register_text("of the child") == text &&
                             Domain::of_name("child") == Domain::of_name("child");
-      ::_exit(is_right ? 0 : 1);
-    }
-    int status = -1;
-    CHECK_EQ(::waitpid(child, &status, 0), child);
+      return is_right ? 0 : 1;
+    });
     CHECK_EQ(status, 0);
   }
   stop.store(true, std::memory_order_relaxed);

@@ -18,8 +18,7 @@ TEST(a_killed_process_is_read) {
   CHECK_EQ(killed([&] {
              fp::SessionOptions options = backed(folder.file());
              options.backing_metadata = {{"rank", "3"}, {"name", "worker"}};
-             fp::Session session(options);
-             session.start();
+             Running session(options);
              fp::set_thread_name("the only one");
              for (int i = 0; i < 10000; ++i) {
                FASTPROF_RANGE_ARGS("outer", "i", i, "square", int64_t{i} * i);
@@ -63,8 +62,7 @@ TEST(the_file_says_what_the_session_says) {
     fp::SessionOptions options = backed(folder.file(), true);
     options.record_shapes = true;
     options.thread_local_only = local;
-    fp::Session session(options);
-    session.start();
+    Running session(options);
     work(1500);
     std::thread([] { work(300); }).join();
     fp::AsyncHandle crossing = FASTPROF_ASYNC_BEGIN("crossing");
@@ -97,8 +95,7 @@ TEST(the_file_is_private_and_removed) {
   struct stat facts;
   CHECK_EQ(::stat(folder.path().c_str(), &facts), 0);
   CHECK_EQ(facts.st_mode & 0777, 0700);
-  fp::Session session(backed(folder.file()));
-  session.start();
+  Running session(backed(folder.file()));
   CHECK_EQ(::stat(folder.file().c_str(), &facts), 0);
   CHECK_EQ(facts.st_mode & 0777, 0600);
   CHECK(session.backing_report().opened);
@@ -108,8 +105,7 @@ TEST(the_file_is_private_and_removed) {
   CHECK(!exists(folder.file()));
   CHECK(session.backing_report().problem.empty());
   {
-    fp::Session discarded(backed(folder.file()));
-    discarded.start();
+    Running discarded(backed(folder.file()));
     CHECK(exists(folder.file()));
   }
   CHECK(!exists(folder.file()));
@@ -117,8 +113,7 @@ TEST(the_file_is_private_and_removed) {
 
 TEST(a_program_that_is_started_inherits_no_descriptor) {
   const Folder folder;
-  fp::Session session(backed(folder.file()));
-  session.start();
+  Running session(backed(folder.file()));
   const fp::BackingReader reader(folder.file(), uint64_t{1} << 30);
   struct stat facts;
   CHECK_EQ(::stat(folder.file().c_str(), &facts), 0);
@@ -136,8 +131,7 @@ TEST(a_program_that_is_started_inherits_no_descriptor) {
 
 TEST(errors) {
   const Folder folder;
-  fp::Session first(backed(folder.file()));
-  first.start();
+  Running first(backed(folder.file()));
   fp::Session second(backed(folder.file("b")));
   CHECK_THROWS(fp::StateError, second.start());
   CHECK(!exists(folder.file("b")));
@@ -167,8 +161,7 @@ TEST(threads_that_recorded_before_move_into_the_file) {
     const Folder folder;
     std::atomic<int> go{0}, done{0};
     std::vector<std::thread> threads;
-    fp::Session earlier;
-    earlier.start();
+    Running earlier;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&, t] {
         { FASTPROF_RANGE("before"); }
@@ -186,8 +179,7 @@ TEST(threads_that_recorded_before_move_into_the_file) {
       });
     { FASTPROF_RANGE("before"); }
     while (done.load() < 4) std::this_thread::yield();
-    fp::Session session(backed(folder.file()));
-    session.start();
+    Running session(backed(folder.file()));
     go.store(1);
     for (int i = 0; i < 10; ++i) {
       FASTPROF_RANGE("after");
@@ -214,23 +206,6 @@ TEST(threads_that_recorded_before_move_into_the_file) {
   CHECK(complete > 0);
 }
 
-#if FASTPROF_ASAN
-extern "C" void __sanitizer_purge_allocator();  // of <sanitizer/allocator_interface.h>
-#endif
-
-// What AddressSanitizer writes into a program's data for each variable, as a Site would lie over
-// it: a size, two texts, a place.
-struct alignas(16) ListedVariable {
-  uint64_t size_bytes;
-  const char* name;
-  const char* module;
-  uint64_t initialised;
-  const void* location;
-  const char* source;
-  uint64_t next[4];
-};
-static_assert(sizeof(ListedVariable) == sizeof(fp::Site), "a site would lie over it");
-
 // RLIMIT_FSIZE stands for a full disk: the kernel would kill the process that extends the file.
 TEST(no_room_falls_back_to_anonymous_memory) {
   const Folder folder;
@@ -238,8 +213,7 @@ TEST(no_room_falls_back_to_anonymous_memory) {
     CHECK_EQ(in_child([&] {
                const rlimit bound{limit, limit};
                if (::setrlimit(RLIMIT_FSIZE, &bound) != 0) return 1;
-               fp::Session session(backed(folder.file()));
-               session.start();
+               Running session(backed(folder.file()));
                for (int i = 0; i < 100000; ++i) {
                  FASTPROF_RANGE("range");
                }
@@ -257,22 +231,19 @@ TEST(no_room_falls_back_to_anonymous_memory) {
 
 TEST(a_forked_child_leaves_the_file_alone) {
   const Folder folder;
-  fp::Session session(backed(folder.file()));
-  session.start();
+  Running session(backed(folder.file()));
   {
     FASTPROF_RANGE("around");
     { FASTPROF_RANGE("before"); }
     CHECK_EQ(killed([&] {
                { FASTPROF_RANGE("in the child"); }
-               fp::Session own(backed(folder.file("b")));
-               own.start();
+               Running own(backed(folder.file("b")));
                { FASTPROF_RANGE("child"); }
                ::raise(SIGKILL);
              }),
              SIGKILL);
     CHECK_EQ(in_child([&] {
-               fp::Session own(backed(folder.file("c")));
-               own.start();
+               Running own(backed(folder.file("c")));
                { FASTPROF_RANGE("child"); }
                own.stop();
                return own.capture().size() == 1 && !exists(folder.file("c")) ? 0 : 1;
@@ -295,13 +266,11 @@ TEST(a_forked_child_leaves_the_file_alone) {
 // Files of several processes share one clock: what the child did lies inside the parent's range.
 TEST(files_of_one_machine_share_a_clock) {
   const Folder folder;
-  fp::Session session(backed(folder.file(), true));
-  session.start();
+  Running session(backed(folder.file(), true));
   {
     FASTPROF_RANGE("around");
     CHECK_EQ(killed([&] {
-               fp::Session own(backed(folder.file("b")));
-               own.start();
+               Running own(backed(folder.file("b")));
                { FASTPROF_RANGE("child"); }
                ::raise(SIGKILL);
              }),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backing_image.hpp"
+#include "text_checks.hpp"
 
 using namespace recorder_checks;
 using backing_file_checks::Folder;
@@ -80,6 +81,9 @@ TEST(the_limit_is_what_the_file_takes_on_its_file_system) {
   CHECK_EQ(fp::recover(folder.file(), options).capture.size(), 1);
   options.max_bytes = stored - 1;
   CHECK_THROWS(fp::FormatError, fp::recover(folder.file(), options));
+  options.max_bytes = stored;
+  options.session_id = 999;
+  CHECK_THROWS(fp::ValueError, fp::recover(folder.file(), options));
 }
 
 TEST(wrong_headers_are_refused_where_they_are_wrong) {
@@ -97,15 +101,17 @@ TEST(wrong_headers_are_refused_where_they_are_wrong) {
   CHECK_EQ(refused_at([](Image& i) { i.header.header_bytes = 513; }), "");  // of a newer version
   CHECK_EQ(refused_at([](Image& i) { ++i.header.segment_bytes; }), "20");
   CHECK_EQ(refused_at([](Image& i) { ++i.header.chunk_bytes; }), "20");
+  CHECK_EQ(refused_at([](Image& i) { i.header.unix_offset_ns = INT64_MIN; }), "");
+  CHECK_EQ(refused_at([](Image& i) { i.header.knot_bank = UINT32_MAX; }), "");
+  CHECK(refused_at([](Image& i) { i.sessions[0].t0 = UINT64_MAX; }) != "");
+  CHECK_EQ(refused_at([](Image& i) { i.sessions[0].t1 = 0; }), "");
+  CHECK_EQ(refused_at([](Image& i) { i.banks[0].count = UINT64_MAX; }), "");
+  CHECK_EQ(refused_at([](Image& i) { i.banks[0] = {1, {{UINT64_MAX, 5, 0, 0}}}; }), "");
+  CHECK_EQ(refused_at([](Image& i) { i.directory.used = UINT64_MAX; }), "");
   const Folder folder;
   const auto cut = [&folder](uint64_t size) {
     image_of_one_record().write(folder.file(), size);
-    try {
-      fp::recover(folder.file());
-    } catch (const fp::FormatError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return text_checks::message_of<fp::FormatError>([&] { fp::recover(folder.file()); });
   };
   CHECK(cut(511).find("offset 0: too short") != std::string::npos);
   CHECK(cut(512).find("offset 16384: the clock's knots") != std::string::npos);

@@ -9,8 +9,7 @@
 using namespace recorder_checks;
 
 TEST(capture_so_far_leaves_everything_to_the_stop) {
-  fp::Session session;
-  session.start();
+  Running session;
   {
     FASTPROF_RANGE("open");
     for (int round = 1; round <= 5; ++round) {
@@ -33,10 +32,7 @@ TEST(capture_so_far_leaves_everything_to_the_stop) {
 }
 
 TEST(capture_so_far_counts_what_a_full_session_dropped) {
-  fp::SessionOptions options;
-  options.max_bytes = 65536;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 65536));
   for (int i = 0; i < 50000; ++i) {
     FASTPROF_RANGE("work");
   }
@@ -49,8 +45,7 @@ TEST(capture_so_far_counts_what_a_full_session_dropped) {
 }
 
 TEST(capture_so_far_while_threads_record) {
-  fp::Session session;
-  session.start();
+  Running session;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> produced{0};
   std::vector<std::thread> threads;
@@ -90,10 +85,7 @@ TEST(capture_so_far_says_why_not) {
   session.stop();
   CHECK_EQ(session.capture().size(), 10000);
   CHECK_THROWS(fp::StateError, session.capture_so_far());
-  fp::SessionOptions options;
-  options.overflow = fp::OverflowPolicy::spill_to_file;
-  fp::Session spilling(options);
-  spilling.start();
+  Running spilling(with(&Options::overflow, fp::OverflowPolicy::spill_to_file));
   CHECK_THROWS(fp::StateError, spilling.capture_so_far());
   spilling.stop();
 }

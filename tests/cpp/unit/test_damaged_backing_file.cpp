@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backing_file_checks.hpp"
+#include "text_checks.hpp"
 #include "threads_in_children.hpp"
 
 using namespace recorder_checks;
@@ -19,21 +20,14 @@ TEST(damaged_files) {
              fp::SessionOptions options = backed(folder.file());
              options.record_shapes = true;
              options.cpp_stacks = true;
-             fp::Session session(options);
-             session.start();
+             Running session(options);
              work(40);
              std::thread([] { work(10); }).join();
              FASTPROF_RANGE("open");
              ::raise(SIGKILL);
            }),
            SIGKILL);
-  std::string good;
-  if (std::FILE* f = std::fopen(folder.file().c_str(), "re")) {
-    std::vector<char> part(1 << 20);
-    for (size_t got; (got = std::fread(part.data(), 1, part.size(), f)) > 0;)
-      good.append(part.data(), got);
-    std::fclose(f);
-  }
+  const std::string good = text_checks::contents(folder.file());
   std::vector<size_t> used;  // words that are not zero: damage elsewhere does nothing
   for (size_t at = 0; at + 8 <= good.size(); at += 8)
     if (std::any_of(good.begin() + long(at), good.begin() + long(at) + 8,
@@ -75,52 +69,8 @@ TEST(damaged_files) {
       ++refused;
     }
   }
-  // Only a damaged header makes recover() refuse a file; headers_that_lie tests that.
+  // Only a damaged header makes recover() refuse a file; test_backing_reader tests that.
   CHECK_EQ(read + refused, rounds);
   CHECK(read > rounds / 4);
   CHECK(rows > 0);
-}
-
-// Sets each field of the header and its tables to a limit, one at a time.
-TEST(headers_that_lie) {
-  const Folder folder;
-  {
-    fp::Session session(backed(folder.file(), true));
-    session.start();
-    work(3);
-    session.stop();
-  }
-  const auto changed = [&](size_t at, auto value) {
-    const int fd = ::open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
-    auto before = value;
-    CHECK(::pread(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
-    CHECK(::pwrite(fd, &value, sizeof value, static_cast<off_t>(at)) == sizeof value);
-    bool refused = false;
-    try {
-      fp::validate_capture(fp::recover(folder.file()).capture);
-    } catch (const fp::FormatError&) {
-      refused = true;
-    }
-    CHECK(::pwrite(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
-    ::close(fd);
-    return refused;
-  };
-  CHECK(changed(0, 'F'));  // magic
-  CHECK(changed(offsetof(fp::BackingHeader, format), uint32_t{2}));
-  CHECK(changed(offsetof(fp::BackingHeader, abi_major), uint16_t{9}));
-  CHECK(changed(offsetof(fp::BackingHeader, byte_order), uint32_t{0x04030201}));
-  CHECK(changed(offsetof(fp::BackingHeader, segment_bytes), uint64_t{4096}));
-  CHECK(!changed(offsetof(fp::BackingHeader, unix_offset_ns), INT64_MIN));
-  CHECK(!changed(offsetof(fp::BackingHeader, knot_bank), UINT32_MAX));
-  CHECK(changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t0), UINT64_MAX));
-  CHECK(!changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t1), uint64_t{0}));
-  CHECK(!changed(fp::kKnotBanksAt, UINT64_MAX));
-  CHECK(!changed(fp::kKnotBanksAt + 8, UINT64_MAX));
-  CHECK(!changed(fp::kFirstDirectoryAt + offsetof(fp::Directory, used), UINT64_MAX));
-  fp::RecoverOptions options;
-  options.session_id = 999;
-  CHECK_THROWS(fp::ValueError, fp::recover(folder.file(), options));
-  options.session_id = 0;
-  options.max_bytes = 4096;
-  CHECK_THROWS(fp::FormatError, fp::recover(folder.file(), options));
 }

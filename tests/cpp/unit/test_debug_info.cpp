@@ -12,6 +12,7 @@
 #include "fastprof/fastprof.hpp"
 #include "fastprof/primitives/debug_info.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
+#include "text_checks.hpp"
 
 using namespace fastprof;
 
@@ -84,14 +85,9 @@ TEST(chains_share_nodes_and_are_equal_by_identity) {
 
 TEST(errors_of_push_and_pop_name_what_is_newest) {
   CHECK(ThreadLocalDebugInfo::current().empty());
-#if FASTPROF_EXCEPTIONS
   const auto message = [] {
-    try {
-      ThreadLocalDebugInfo::pop(DebugInfoKind::TEST_INFO);
-    } catch (const StateError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return text_checks::message_of<StateError>(
+        [] { ThreadLocalDebugInfo::pop(DebugInfoKind::TEST_INFO); });
   };
   const std::string begin =
       "ThreadLocalDebugInfo::pop(TEST_INFO): the newest debug info of this "
@@ -99,7 +95,6 @@ TEST(errors_of_push_and_pop_name_what_is_newest) {
   CHECK_EQ(message(), begin + "none; push and pop must nest on one thread");
   const DebugInfoGuard guard(REQUEST, info(1));
   CHECK_EQ(message(), begin + "request; push and pop must nest on one thread");
-#endif
 }
 
 TEST(push_peek_and_pop_nest) {

@@ -5,7 +5,6 @@
 #include "check.hpp"
 #include "fake_perf_system.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
-#include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 using namespace fastprof;
 using namespace fastprof_test;
@@ -65,30 +64,6 @@ TEST(counters_begin_and_end) {
   CHECK_EQ(deltas.counted_fraction, 1.0);
   CHECK(!decode_cpp_stack(capture_of(words, used), 0).addresses);
   close_thread_detail(&detail);
-}
-
-TEST(real_counters_of_a_range) {
-  DetailOptions options{};
-  const CounterProbe probe = probe_counters({"page-faults", "task-clock"}, &options);
-  if (!probe.available) {
-    CHECK(!probe.reason.empty());
-    return;
-  }
-  ThreadDetail detail{};
-  uint64_t words[12];
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  auto* memory = static_cast<volatile char*>(
-      ::mmap(nullptr, 16 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ::madvise(const_cast<char*>(memory), 16 * page, MADV_NOHUGEPAGE);
-  CHECK_EQ(encode_detail_begin(words, 12, options, &detail), size_t{12});
-  for (size_t i = 0; i < 16; ++i) memory[i * page] = 1;
-  encode_detail_end(words, &detail);
-  const CounterDeltas deltas = decode_counters(capture_of(words, 12), 0);
-  CHECK(deltas.status == CounterStatus::counted);
-  CHECK(deltas.delta[0] >= 16 && (FASTPROF_TSAN || deltas.delta[0] < 24));
-  CHECK(deltas.delta[1] > 0);
-  close_thread_detail(&detail);
-  ::munmap(const_cast<char*>(memory), 16 * page);
 }
 
 TEST(malformed_payloads_are_refused) {

@@ -3,8 +3,6 @@
 // validated.
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "../check.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device plug-ins in one process: clocks, collections from many threads, forked children, faults,
 // and the exclusive profiler.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,8 +17,10 @@
 #include "fastprof/recorder/state/ticks.hpp"
 #include "fastprof/session/clock_line.hpp"
 #include "recorder_checks.hpp"
+#include "text_checks.hpp"
 
 using namespace recorder_checks;
+using text_checks::message_of;
 
 namespace {
 
@@ -130,17 +131,6 @@ fp::devices::DeviceBackend& registered(const fastprof_device_plugin& plugin) {
 
 const fp::devices::CollectionRequest kAll{{"kernel", "privateuse1_runtime"}};
 
-// "(reason)" of what was thrown; empty if nothing was.
-template <class Function>
-std::string thrown_by(Function function) {
-  try {
-    function();
-  } catch (const fp::Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 }  // namespace
 
 TEST(stamps_of_every_clock_become_ticks) {
@@ -183,7 +173,7 @@ TEST(collections_of_many_threads_end_in_any_order) {
         backend.abandon(third);
         backend.abandon(third);  // no effect
         wrong += backend.end(first, problems).rows.size() != 1;
-        wrong += thrown_by([&] { backend.end(first, problems); }).empty();
+        wrong += message_of<fp::Error>([&] { backend.end(first, problems); }).empty();
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -200,21 +190,19 @@ TEST(a_forked_child_calls_nothing_unless_it_may) {
   forked.flags = FASTPROF_DEVICE_FORK_SAFE;
   fp::devices::DeviceBackend& accepted = registered(forked);
   const uint64_t of_refused = refused.begin(kAll), of_accepted = accepted.begin(kAll);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = in_child([&] {
     std::vector<std::string> problems;
     int faults = 0;
     faults += refused.problem().find("spawn") == std::string::npos;
-    faults += thrown_by([&] { refused.begin(kAll); }).find("spawn") == std::string::npos;
+    faults +=
+        message_of<fp::Error>([&] { refused.begin(kAll); }).find("spawn") == std::string::npos;
     refused.abandon(of_refused);  // the parent's
-    faults += thrown_by([&] { accepted.end(of_accepted, problems); }).empty();
+    faults += message_of<fp::Error>([&] { accepted.end(of_accepted, problems); }).empty();
     faults += !accepted.problem().empty();
     faults += accepted.end(accepted.begin(kAll), problems).rows.size() != 1;
     faults += plain->open != 1;
-    ::_exit(faults);
-  }
-  int status = -1;
-  CHECK_EQ(::waitpid(child, &status, 0), child);
+    return faults;
+  });
   CHECK_EQ(status, 0);
   std::vector<std::string> problems;
   CHECK_EQ(refused.end(of_refused, problems).rows.size(), size_t{1});
@@ -222,8 +210,7 @@ TEST(a_forked_child_calls_nothing_unless_it_may) {
 }
 
 TEST(devices_of_two_kinds_have_tracks_of_their_own) {
-  fp::Session session;
-  session.start();
+  Running session;
   auto* const one = new Device;
   auto* const other = new Device;
   for (fp::devices::DeviceBackend* backend :

@@ -39,8 +39,7 @@ TEST(a_track_that_was_made_as_its_thread_ended_is_freed) {
     return count;
   };
   {
-    fp::Session session;
-    session.start();
+    Running session;
     std::thread([key] {
       record(1);
       pthread_setspecific(key, &tid);

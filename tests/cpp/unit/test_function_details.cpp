@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Details of a RecordFunction in a session: numbers, overload name, inputs.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,8 +9,10 @@
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/op_inputs/op_inputs.hpp"
+#include "recorder_checks.hpp"
 
 using namespace fastprof;
+using recorder_checks::Running;
 
 namespace {
 
@@ -55,8 +54,7 @@ SessionOptions with_shapes() {
 }  // namespace
 
 TEST(numbers_and_overload_are_recorded) {
-  Session session;
-  session.start();
+  Running session;
   {
     FASTPROF_RECORD_FUNCTION("op", sequence_number(7), node_id(3), overload_name("out"));
     FASTPROF_RANGE("inner");
@@ -90,16 +88,14 @@ TEST(inputs_are_recorded_for_sessions_that_want_shapes) {
                std::vector<TensorDescription>{matrix(), matrix()}, std::vector<double>{1, 2.5}),
         kwinputs({{"dim", 1}, {"mode", "fast"}}));
   };
-  Session plain;
-  plain.start();
+  Running plain;
   {
     RecordFunction function;
     CHECK(function.is_active() && !function.needs_inputs());
   }
   call();
   {
-    Session shapes(with_shapes());
-    shapes.start();
+    Running shapes(with_shapes());
     {
       RecordFunction function;
       CHECK(function.needs_inputs());
@@ -134,8 +130,7 @@ TEST(inputs_are_recorded_for_sessions_that_want_shapes) {
 }
 
 TEST(what_does_not_fit_is_counted) {
-  Session session(with_shapes());
-  session.start();
+  Running session(with_shapes());
   const std::vector<TensorDescription> many(500, matrix());
   const std::vector<int> long_list(31, 1);
   { FASTPROF_RECORD_FUNCTION("list", inputs(many, 1)); }
@@ -165,8 +160,7 @@ TEST(what_does_not_fit_is_counted) {
 TEST(inputs_go_with_native_stacks_and_other_ends) {
   SessionOptions options = with_shapes();
   options.cpp_stacks = true;
-  Session session(options);
-  session.start();
+  Running session(options);
   { FASTPROF_RECORD_FUNCTION("op", inputs(1), sequence_number(4)); }
   auto* function = new RecordFunction;
   function->before("handed over", {}, 9);
@@ -181,10 +175,8 @@ TEST(inputs_go_with_native_stacks_and_other_ends) {
 }
 
 TEST(a_forked_child_knows_its_own_threads) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    Session session;
-    session.start();
+  const int status = recorder_checks::in_child([] {
+    Running session;
     { FASTPROF_RECORD_FUNCTION("forward", sequence_number(1)); }
     const uint64_t here = current_thread_id();
     {
@@ -193,9 +185,7 @@ TEST(a_forked_child_knows_its_own_threads) {
     }
     const Capture& capture = session.stop();
     const ForwardBackwardLinks links(capture);
-    ::_exit(links.at(row_of(capture, "forward")).id == 1 ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(::waitpid(child, &status, 0), child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return links.at(row_of(capture, "forward")).id == 1 ? 0 : 1;
+  });
+  CHECK_EQ(status, 0);
 }

@@ -93,56 +93,17 @@ void check_block(const Block& block, const RowStore& store, size_t size) {
 // ---- JSON
 // ------------------------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 36> kTokens = {"0",
-                                                      "-0",
-                                                      "1",
-                                                      "-3.5",
-                                                      "1e400",
-                                                      "NaN",
-                                                      "-Infinity",
-                                                      "123456789012345678901",
-                                                      "9007199254740.993",
-                                                      "1e-7",
-                                                      "\"a\"",
-                                                      "\"\"",
-                                                      "\"\\u0041\"",
-                                                      "\"\\ud800\"",
-                                                      "\"\xc3\xa9\"",
-                                                      "\"[memory]\"",
-                                                      "\"engine: a\"",
-                                                      "\"cpu_op\"",
-                                                      "true",
-                                                      "null",
-                                                      "[]",
-                                                      "{}",
-                                                      "[[1,2],[]]",
-                                                      "{\"a\":[1]}",
-                                                      ",",
-                                                      "}",
-                                                      "]",
-                                                      "{",
-                                                      "[",
-                                                      ":",
-                                                      "\"",
-                                                      "\\",
-                                                      "\xff",
-                                                      "\xed\xa0\x80",
-                                                      "\xf0\x9f",
-                                                      "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
-constexpr std::array<std::string_view, 14> kKeys = {"External id",
-                                                    "Sequence number",
-                                                    "Fwd thread id",
-                                                    "Input Dims",
-                                                    "Call stack",
-                                                    "finished",
-                                                    "is_async",
-                                                    "odd",
-                                                    "\\u0041",
-                                                    "name",
-                                                    "ts",
-                                                    "ph",
-                                                    "args",
-                                                    ""};
+// clang-format off
+constexpr std::array<std::string_view, 36> kTokens = {
+    "0", "-0", "1", "-3.5", "1e400", "NaN", "-Infinity", "123456789012345678901",
+    "9007199254740.993", "1e-7", "\"a\"", "\"\"", "\"\\u0041\"", "\"\\ud800\"", "\"\xc3\xa9\"",
+    "\"[memory]\"", "\"engine: a\"", "\"cpu_op\"", "true", "null", "[]", "{}", "[[1,2],[]]",
+    "{\"a\":[1]}", ",", "}", "]", "{", "[", ":", "\"", "\\", "\xff", "\xed\xa0\x80", "\xf0\x9f",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
+constexpr std::array<std::string_view, 14> kKeys = {
+    "External id", "Sequence number", "Fwd thread id", "Input Dims", "Call stack", "finished",
+    "is_async", "odd", "\\u0041", "name", "ts", "ph", "args", ""};
+// clang-format on
 
 constexpr size_t kValidTokens = 24;
 

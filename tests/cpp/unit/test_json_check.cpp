@@ -33,27 +33,12 @@ TEST(numbers_of_json) {
 
 TEST(texts_of_json) {
   accepts(in_quotes(""));
-  for (const char* text : {"a b",
-                           "\x7F",
-                           "'",
-                           "\\\"",
-                           "\\\\",
-                           "\\/",
-                           "\\b",
-                           "\\f",
-                           "\\n",
-                           "\\r",
-                           "\\t",
-                           "\\u0041",
-                           "\\u09af",
-                           "\\uAF09x",
-                           "\\u12345",
-                           "\\\\u",
-                           "\\u0041\\u0042",
-                           "\\ud800",
-                           "\xC3\xA9",
-                           "\xF0\x9F\x98\x80",
-                           "\xED\x9F\xBF"})
+  // clang-format off
+  for (const char* text :
+       {"a b", "\x7F", "'", "\\\"", "\\\\", "\\/", "\\b", "\\f", "\\n", "\\r", "\\t", "\\u0041", "\\u09af",
+        "\\uAF09x", "\\u12345", "\\\\u", "\\u0041\\u0042", "\\ud800", "\xC3\xA9", "\xF0\x9F\x98\x80",
+        "\xED\x9F\xBF"})
+    // clang-format on
     accepts(in_quotes(text));
   for (const char* text :
        {"\x1F",     "\n",       "\t",           "\\",      "\\x",     "\\a",     "\\'",

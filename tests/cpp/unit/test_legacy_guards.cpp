@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLSLegacyProfilerGuard and RecordProfile: profiles of a scope whose destructors never throw.
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 #include "../legacy_checks.hpp"
 #include "fastprof/legacy/record_profile.hpp"
 #include "fastprof/legacy/tls_profiler_guard.hpp"
+#include "temporary_folder.hpp"
 
 using namespace fastprof;
+using namespace text_checks;
 
 namespace {
 
@@ -39,82 +39,50 @@ TEST(a_guard_raises_in_its_constructor_only) {
                 TLSLegacyProfilerGuard{ProfilerConfig()});
   CHECK(profiler_enabled());
   disable_profiler();
-  std::string told;
-  {
-    const CapturedStderr captured;
-    size_t calls = 0;
-    {
-      const TLSLegacyProfilerGuard guard(ProfilerConfig(),
-                                         [&](const LegacyEventLists&) { ++calls; });
-      disable_profiler();
-    }
-    told = captured.text();
-    CHECK_EQ(calls, 0u);
-  }
+  size_t calls = 0;
+  const std::string told = stderr_of([&] {
+    const TLSLegacyProfilerGuard guard(ProfilerConfig(), [&](const LegacyEventLists&) { ++calls; });
+    disable_profiler();
+  });
+  CHECK_EQ(calls, 0u);
   CHECK(told.find("Can't disable profiler when it's not running") != std::string::npos);
 }
 
-#if FASTPROF_EXCEPTIONS
 TEST(what_the_callback_throws_is_told_and_goes_no_further) {
-  std::string told;
-  {
-    const CapturedStderr captured;
-    {
-      const TLSLegacyProfilerGuard guard(
-          ProfilerConfig(), [](const LegacyEventLists&) { throw std::runtime_error("no room"); });
-    }
-    {
-      const TLSLegacyProfilerGuard guard(ProfilerConfig(),
-                                         [](const LegacyEventLists&) { throw 3; });
-    }
-    told = captured.text();
-  }
+  const std::string told = stderr_of([] {
+    TLSLegacyProfilerGuard(ProfilerConfig(),
+                           [](const LegacyEventLists&) { throw std::runtime_error("no room"); });
+    TLSLegacyProfilerGuard(ProfilerConfig(), [](const LegacyEventLists&) { throw 3; });
+  });
   CHECK_EQ(told, std::string("fastprof: Got error processing profiler events: no room\n"
                              "fastprof: Got error processing profiler events\n"));
   CHECK(!profiler_enabled());
 }
-#endif
-
-#if FASTPROF_EXCEPTIONS
-#endif
 
 TEST(a_profile_of_a_scope_is_written_to_a_file) {
-  char path[] = "/tmp/fastprof_record_profile_XXXXXX";
-  const int file = ::mkstemp(path);
-  CHECK(file >= 0);
-  ::close(file);
+  const fastprof_test::TemporaryFolder folder;
+  const std::string path = folder.path + "/trace.json";
   {
-    const RecordProfile profile{std::string(path)};
+    const RecordProfile profile(path);
     range("in the file");
   }
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  CHECK(text.str().find("\"in the file\"") != std::string::npos);
-  std::remove(path);
+  CHECK(has(contents(path), "\"in the file\""));
 }
 
 TEST(a_file_that_cannot_be_opened_is_told_at_the_end) {
-  std::string told;
-  {
-    const CapturedStderr captured;
-    {
-      const RecordProfile profile(std::string("/nonexistent-directory/trace.json"));
-      range("lost");
-    }
-    told = captured.text();
-  }
+  const std::string told = stderr_of([] {
+    const RecordProfile profile(std::string("/nonexistent-directory/trace.json"));
+    range("lost");
+  });
   CHECK(told.find("fastprof: RecordProfile: Could not open file") == 0);
   CHECK(!profiler_enabled());
 }
 
 TEST(a_profile_that_somebody_else_ended_is_told) {
   std::ostringstream out;
-  const CapturedStderr captured;
-  {
+  const std::string told = stderr_of([&] {
     const RecordProfile profile(out);
     disable_profiler();
-  }
-  CHECK(captured.text().find("RecordProfile: Can't disable profiler when it's not running") !=
-        std::string::npos);
+  });
+  CHECK(has(told, "RecordProfile: Can't disable profiler when it's not running"));
 }

@@ -62,10 +62,6 @@ TEST(a_run_is_framed_by_marks_and_has_a_push_and_a_pop_per_range) {
     CHECK(list[i].cpu_ns > 0);
     CHECK(i == 0 || list[i - 1].cpu_ns <= list[i].cpu_ns);
     CHECK_EQ(list[i].thread_id, current_thread_id());
-    CHECK_EQ(list[i].node_id, -1);
-    CHECK(!list[i].is_remote && !list[i].is_async && !list[i].has_device_event());
-    CHECK(list[i].shapes.empty() && list[i].stack.empty());
-    CHECK_EQ(list[i].flops, 0u);
   }
   CHECK(list[1].handle != 0 && list[2].handle != 0 && list[1].handle != list[2].handle);
   CHECK_EQ(list[3].handle, list[2].handle);
@@ -75,27 +71,11 @@ TEST(a_run_is_framed_by_marks_and_has_a_push_and_a_pop_per_range) {
   CHECK(list[2].scope == RecordScope::USER_SCOPE && list[1].scope == RecordScope::FUNCTION);
 }
 
-TEST(a_second_profiler_on_the_thread_is_refused) {
-  enable_profiler(ProfilerConfig());
-  CHECK_MESSAGE(StateError, "Profiler is already enabled on this thread",
-                enable_profiler(ProfilerConfig()));
-  range("still recorded");
-  CHECK_EQ(only_list(disable_profiler()).size(), 4u);
-}
-
 TEST(states_that_cannot_run_are_refused_and_leave_nothing_behind) {
   for ([[maybe_unused]] const ProfilerState state :
        {ProfilerState::KINETO, ProfilerState::KINETO_GPU_FALLBACK, ProfilerState::KINETO_ONDEMAND})
     CHECK_MESSAGE(ValueError, "the exclusive profiler does not run state KINETO",
                   enable_profiler(ProfilerConfig(state)));
-  CHECK_MESSAGE(UnavailableError, "no NVTX stubs are registered",
-                enable_profiler(ProfilerConfig(ProfilerState::NVTX)));
-  CHECK_MESSAGE(UnavailableError, "no ITT stubs are registered",
-                enable_profiler(ProfilerConfig(ProfilerState::ITT)));
-  CHECK_MESSAGE(UnavailableError, "no CUDA stubs are registered",
-                enable_profiler(ProfilerConfig(ProfilerState::CUDA)));
-  CHECK_MESSAGE(UnavailableError, "no PRIVATEUSE1 stubs are registered",
-                enable_profiler(ProfilerConfig(ProfilerState::PRIVATEUSE1)));
   CHECK(!profiler_enabled());
   CHECK(!has_thread_local_callbacks());
 }
@@ -252,13 +232,10 @@ TEST(memory_of_other_devices_is_told_once) {
   ProfilerConfig config;
   config.profile_memory = true;
   enable_profiler(config);
-  std::string told;
-  {
-    const CapturedStderr captured;
+  const std::string told = text_checks::stderr_of([] {
     report_memory_usage(nullptr, 64, 0, 0, {DeviceType::XPU, 0});
     report_memory_usage(nullptr, 64, 0, 0, {DeviceType::MPS, 0});
-    told = captured.text();
-  }
+  });
   CHECK(told.find("memory of device type xpu is not counted") != std::string::npos);
   CHECK(told.find("mps") == std::string::npos);
   CHECK_EQ(only_list(disable_profiler()).size(), 2u);
@@ -302,16 +279,6 @@ TEST(device_states_stamp_ranges_and_marks_with_device_events) {
     for (const std::string& call : stubs.take_calls()) waits += call.find("synchronize") == 0;
     CHECK_EQ(waits, 10u);
   }
-}
-
-TEST(ranges_that_only_look_at_a_tensor_have_no_device_time) {
-  const char* names[] = {
-      "view",       "t",      "transpose", "stride",  "empty",     "empty_like", "empty_strided",
-      "as_strided", "expand", "resize_",   "squeeze", "unsqueeze", "slice",      "_unsafe_view",
-      "size"};
-  for (const char* name : names) CHECK(excluded_from_device_timing(std::string("aten::") + name));
-  for (const char* name : {"view", "aten::views", "aten::", "aten::add", ""})
-    CHECK(!excluded_from_device_timing(name));
 }
 
 TEST(nvtx_gets_ranges_and_marks_and_nothing_is_recorded) {
@@ -397,7 +364,6 @@ TEST(itt_gets_the_bare_names) {
   CHECK(stubs.take_calls() == expected);
 }
 
-#if FASTPROF_EXCEPTIONS
 TEST(a_device_that_fails_at_the_start_leaves_no_profiler_behind) {
   class FASTPROF_HIDDEN Broken : public doubles::FakeDeviceStubs {
    public:
@@ -418,4 +384,3 @@ TEST(a_device_that_fails_at_the_start_leaves_no_profiler_behind) {
     CHECK(!has_thread_local_callbacks());
   }
 }
-#endif

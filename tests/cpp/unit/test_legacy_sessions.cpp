@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exclusive profiler beside the rest of the process: sessions, the range macros, fork.
-#include <sys/wait.h>
-
 #include <set>
 #include <thread>
 
 #include "../legacy_checks.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/legacy.hpp"
+#include "recorder_checks.hpp"
 
 using namespace fastprof;
+using recorder_checks::Running;
 
 namespace {
 
@@ -37,8 +37,7 @@ void work() {
 }  // namespace
 
 TEST(a_session_and_the_profiler_both_see_every_range) {
-  Session session;
-  session.start();
+  Running session;
   work();
   enable_profiler(ProfilerConfig());
   work();
@@ -53,8 +52,7 @@ TEST(a_session_and_the_profiler_both_see_every_range) {
 TEST(a_profiler_on_one_thread_does_not_keep_a_session_from_starting_on_another) {
   enable_profiler(ProfilerConfig());
   std::thread([] {
-    Session session;
-    session.start();
+    Running session;
     work();
     CHECK_EQ(names(session.stop()).size(), 2u);
   }).join();
@@ -64,8 +62,7 @@ TEST(a_profiler_on_one_thread_does_not_keep_a_session_from_starting_on_another) 
 TEST(memory_goes_to_the_session_and_to_the_profiler) {
   ProfilerConfig config;
   config.profile_memory = true;
-  Session session;
-  session.start();
+  Running session;
   enable_profiler(config);
   report_memory_usage(&config, 32, 32, 64, {DeviceType::CPU, -1});
   const LegacyEventLists lists = disable_profiler();
@@ -81,8 +78,7 @@ TEST(a_forked_child_is_not_profiled_and_may_profile_itself) {
   config.profile_memory = true;
   enable_profiler(config);
   work();
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = recorder_checks::in_child([] {
     const int before = check::failures();
     CHECK(!profiler_enabled());
     CHECK(profiler_type() == ActiveProfilerType::NONE);
@@ -94,15 +90,11 @@ TEST(a_forked_child_is_not_profiled_and_may_profile_itself) {
     enable_profiler(ProfilerConfig());
     work();
     CHECK_EQ(names(disable_profiler()).size(), 2u);
-    const CapturedStderr captured;
-    CHECK(disable_profiler().empty());
-    CHECK_EQ(captured.text(), std::string());
+    CHECK_EQ(text_checks::stderr_of([] { CHECK(disable_profiler().empty()); }), std::string());
     CHECK(ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE) == nullptr);
-    ::_exit(check::failures() == before ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(::waitpid(child, &status, 0), child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return check::failures() == before ? 0 : 1;
+  });
+  CHECK_EQ(status, 0);
   work();
   CHECK_EQ(names(disable_profiler()).size(), 4u);
 }

@@ -128,24 +128,6 @@ TEST(the_innermost_of_nested_profilers_gets_the_event) {
   CHECK_EQ(outer[1][0].name, std::string("outer inside"));
 }
 
-TEST(two_threads_each_have_their_own) {
-  LegacyEventLists first, second;
-  std::thread a([&] {
-    enable_profiler(ProfilerConfig());
-    for (int i = 0; i < 100; ++i) range("a");
-    first = disable_profiler();
-  });
-  std::thread b([&] {
-    enable_profiler(ProfilerConfig());
-    for (int i = 0; i < 50; ++i) range("b");
-    second = disable_profiler();
-  });
-  a.join();
-  b.join();
-  CHECK_EQ(first.at(0).size(), 202u);
-  CHECK_EQ(second.at(0).size(), 102u);
-}
-
 TEST(many_threads_feed_one_profiler_and_nothing_is_lost) {
   constexpr int threads = 4, ranges = 500, calls = 20;
   enable_profiler(ProfilerConfig());

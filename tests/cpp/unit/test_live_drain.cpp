@@ -11,8 +11,7 @@
 using namespace recorder_checks;
 
 TEST(live_drain_moves_what_is_finished) {
-  fp::Session session;
-  session.start();
+  Running session;
   CHECK_EQ(session.drain(), 0);
   size_t drained = 0;
   {
@@ -28,8 +27,7 @@ TEST(live_drain_moves_what_is_finished) {
     // The open range around everything delays its own chunk only.
     CHECK(drained > 40000);
   }
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 60001);
   CHECK_EQ(capture.dropped_total(), 0);
@@ -41,10 +39,7 @@ TEST(live_drain_moves_what_is_finished) {
 }
 
 TEST(live_drain_makes_room) {
-  fp::SessionOptions options;
-  options.max_bytes = 4 * 65536;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 4 * 65536));
   for (int round = 0; round < 50; ++round) {
     for (int i = 0; i < 5000; ++i) {
       FASTPROF_RANGE("work");
@@ -57,11 +52,8 @@ TEST(live_drain_makes_room) {
 }
 
 TEST(live_drain_of_an_overwriting_session_reads_each_record_once) {
-  fp::SessionOptions options;
-  options.max_bytes = 4 * 65536;
-  options.overflow = fp::OverflowPolicy::overwrite_oldest;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 4 * 65536, &Options::overflow,
+                       fp::OverflowPolicy::overwrite_oldest));
   constexpr size_t kRounds = 40, kEach = 4000;
   for (size_t round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < kEach; ++i) {
@@ -79,10 +71,7 @@ TEST(live_drain_of_an_overwriting_session_reads_each_record_once) {
 
 TEST(drain_while_others_record) {
   // A small bound: one drain must read what was recorded during the drain before.
-  fp::SessionOptions options;
-  options.max_bytes = 4 << 20;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 4 << 20));
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> produced{0};
   std::vector<std::thread> threads;
@@ -105,8 +94,7 @@ TEST(drain_while_others_record) {
   }
   stop.store(true);
   for (auto& thread : threads) thread.join();
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size() + capture.dropped_total(), 2 * produced.load());
   size_t wrong = 0;

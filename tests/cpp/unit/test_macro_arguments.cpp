@@ -5,7 +5,9 @@
 #include <string>
 
 #include "check.hpp"
-#include "fastprof/fastprof.hpp"
+#include "recorder_checks.hpp"
+
+using recorder_checks::Running;
 
 static int evaluations = 0;
 
@@ -24,8 +26,7 @@ static std::string throwing_name() {
 }
 
 TEST(a_temporary_name_is_recorded_whole) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 3; ++i) {
     FASTPROF_RANGE_DYNAMIC(long_name(i));
     FASTPROF_RANGE_DYNAMIC(long_name(i) + "/inner");
@@ -40,8 +41,7 @@ TEST(a_temporary_name_is_recorded_whole) {
 }
 
 TEST(names_of_every_string_kind) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   {
     const std::string text = "string";
     const std::string_view view = "view and more";
@@ -58,8 +58,7 @@ TEST(names_of_every_string_kind) {
 }
 
 TEST(what_an_expression_throws_comes_out) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   {
     FASTPROF_RANGE("around");
     CHECK_THROWS(std::out_of_range, [] { FASTPROF_RANGE_DYNAMIC(throwing_name()); }());
@@ -82,8 +81,7 @@ TEST(nothing_is_evaluated_while_off) {
 }
 
 TEST(several_on_one_line) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   // clang-format off
   { FASTPROF_RANGE("a"); FASTPROF_RANGE("b"); FASTPROF_RANGE_DYNAMIC("c"); [] { FASTPROF_RANGE("d"); }(); }
   // clang-format on
@@ -108,8 +106,7 @@ inline void annotated_inline() {
 // Constants of one name in different functions, and in instances of one template, are different
 // sites.
 TEST(sites_of_one_name_stay_apart) {
-  fastprof::Session session;
-  session.start();
+  Running session;
   annotated(1);
   annotated(2.5);
   annotated(true);

@@ -83,8 +83,7 @@ TEST(work_is_below_the_range_that_launched_it) {
   Activities got = clocked.observed->close(collection);
   CHECK_EQ(got.dropped, 0u);
   session.add_activities(std::move(got));
-  session.stop();
-  const fastprof::Capture& capture = session.capture();
+  const fastprof::Capture& capture = session.stop();
   size_t call = SIZE_MAX, work = SIZE_MAX, step = SIZE_MAX;
   for (size_t i = 0; i < capture.size(); ++i) {
     const std::string& name = capture.sites[capture.site[i]].name;

@@ -2,7 +2,6 @@
 // The tables of the Metal profiler at exit and on SIGINT, in child processes.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

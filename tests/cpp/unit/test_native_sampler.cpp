@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <thread>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Perf counters: the real kernel where it offers them, a double of its calls for everything it may
 // refuse.
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -232,41 +231,6 @@ static bool real(const std::vector<std::string>& names, DetailOptions* options) 
     CHECK(!probe.reason.empty());
   }
   return probe.available;
-}
-
-TEST(real_task_clock_and_faults) {
-  DetailOptions options{};
-  if (!real({"task-clock", "page-faults"}, &options)) return;
-  ThreadCounters counters{};
-  CHECK(open_thread_counters(&counters, options));
-  CounterSample before, after;
-  CHECK(read_thread_counters(&counters, &before));
-  constexpr size_t kPages = 64;
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  auto* memory = static_cast<volatile char*>(
-      ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ::madvise(const_cast<char*>(memory), kPages * page, MADV_NOHUGEPAGE);
-  for (size_t i = 0; i < kPages; ++i) memory[i * page] = 1;
-  CHECK(read_thread_counters(&counters, &after));
-  CHECK(after.values[1] - before.values[1] >= kPages);
-  // (The thread sanitizer's own memory faults in too.)
-  CHECK(FASTPROF_TSAN || after.values[1] - before.values[1] < kPages + 32);
-  CHECK(after.values[0] > before.values[0]);
-  CHECK_EQ(after.enabled_ns, after.running_ns);
-  ::munmap(const_cast<char*>(memory), kPages * page);
-
-  // Another thread's faults are not this thread's.
-  CHECK(read_thread_counters(&counters, &before));
-  std::thread([&] {
-    auto* more = static_cast<volatile char*>(
-        ::mmap(nullptr, 512 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ::madvise(const_cast<char*>(more), 512 * page, MADV_NOHUGEPAGE);
-    for (size_t i = 0; i < 512; ++i) more[i * page] = 1;
-    ::munmap(const_cast<char*>(more), 512 * page);
-  }).join();
-  CHECK(read_thread_counters(&counters, &after));
-  CHECK(FASTPROF_TSAN || after.values[1] - before.values[1] < 512);
-  close_thread_counters(&counters);
 }
 
 TEST(real_child_does_not_read_its_parents_counters) {

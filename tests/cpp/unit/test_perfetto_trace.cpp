@@ -156,12 +156,13 @@ TEST(every_row_is_there_to_the_nanosecond) {
 
 // Only a range that ended has an end, and one that lies between it and the end of the lane.
 TEST(ends_are_those_that_something_needs) {
-  const auto shown = [](CaptureBuilder& b) {
+  const auto events = [](const Capture& capture) {
     std::string text;  // of each event: its time, and ( or )
-    for (const Event& event : read_trace(perfetto_bytes(b.finish())))
+    for (const Event& event : read_trace(perfetto_bytes(capture)))
       text += std::to_string(event.ns) + (event.type == 1 ? "( " : ") ");
     return text;
   };
+  const auto shown = [&](CaptureBuilder& b) { return events(b.finish()); };
   const auto make = [] {
     CaptureBuilder b(0, 1000);
     b.site("x");
@@ -190,10 +191,7 @@ TEST(ends_are_those_that_something_needs) {
   child.row(0, 0, 10);
   child.row(0, 10, 10);
   child.finish().parent[1] = 0;
-  std::string text;
-  for (const Event& event : read_trace(perfetto_bytes(child.capture)))
-    text += std::to_string(event.ns) + (event.type == 1 ? "( " : ") ");
-  CHECK_EQ(text, "0( 10( 10) 10) ");
+  CHECK_EQ(events(child.capture), "0( 10( 10) 10) ");
 }
 
 TEST(a_range_costs_at_most_36_bytes) {
@@ -211,11 +209,6 @@ TEST(a_range_costs_at_most_36_bytes) {
 static std::set<std::string> arg_names(const std::string& trace) {
   std::map<uint64_t, std::string> interned;
   std::set<std::string> found;
-  const auto number = [](std::string_view in, uint32_t id) {
-    for (const Field& field : fields_of(in))
-      if (field.id == id) return field.number;
-    return uint64_t{0};
-  };
   for (const Field& packet : fields_of(trace)) {
     for (const Field& part : fields_of(packet.bytes)) {
       if (part.id == 12) {  // interned_data, debug_annotation_names
@@ -241,21 +234,12 @@ TEST(args_of_an_op_are_those_that_are_known) {
     std::vector<uint64_t> words;
     const char* shown;  // a letter for each name
   };
-  const Case cases[] = {{{}, ""},
-                        {{0}, "S"},
-                        {{none}, ""},
-                        {{5, 3}, "SF"},
-                        {{0, 3}, "SF"},
-                        {{none, 3}, ""},
-                        {{5, 0}, "S"},
-                        {{5, none}, "S"},
-                        {{5, 3, 1}, "SFR"},
-                        {{none, 3, 2}, "R"},
-                        {{5, 3, 0}, "SF"},
-                        {{5, 3, none, 0}, "SFN"},
-                        {{5, 3, 6, 7}, "SFRN"},
-                        {{5, 3, 6, none}, "SFR"},
-                        {{5, 3, 6, 7, 8}, "SFRN"}};
+  // clang-format off
+  const Case cases[] = {
+      {{}, ""}, {{0}, "S"}, {{none}, ""}, {{5, 3}, "SF"}, {{0, 3}, "SF"}, {{none, 3}, ""}, {{5, 0}, "S"},
+      {{5, none}, "S"}, {{5, 3, 1}, "SFR"}, {{none, 3, 2}, "R"}, {{5, 3, 0}, "SF"}, {{5, 3, none, 0}, "SFN"},
+      {{5, 3, 6, 7}, "SFRN"}, {{5, 3, 6, none}, "SFR"}, {{5, 3, 6, 7, 8}, "SFRN"}};
+  // clang-format on
   for (const Case& c : cases) {
     CaptureBuilder b;
     b.track(1, "main");

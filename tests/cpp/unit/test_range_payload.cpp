@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters and native stacks of ranges, through a session: what a program sees.
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,8 +12,12 @@
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
+#include "recorder_checks.hpp"
 
 using namespace fastprof;
+using recorder_checks::in_child;
+using recorder_checks::rows_named;
+using recorder_checks::Running;
 #define NOINLINE __attribute__((noinline))
 
 static void touch_pages(size_t count) {
@@ -36,22 +38,13 @@ NOINLINE static void outer_caller(size_t pages) {
   __asm__ volatile("" ::: "memory");
 }
 
-static std::vector<size_t> rows_named(const Capture& capture, const char* name) {
-  std::vector<size_t> rows;
-  for (size_t row = 0; row < capture.size(); ++row)
-    if (capture.sites[capture.site[row]].name == name) rows.push_back(row);
-  return rows;
-}
-
 TEST(every_range_has_its_stack_and_it_starts_in_the_function_of_the_range) {
   SessionOptions options;
   options.cpp_stacks = true;
-  Session session(options);
-  session.start();
+  Running session(options);
   for (int i = 0; i < 3; ++i) outer_caller(1);
   std::thread([] { outer_caller(1); }).join();
-  session.stop();
-  const Capture& capture = session.capture();
+  const Capture& capture = session.stop();
   const std::vector<size_t> rows = rows_named(capture, "work");
   CHECK_EQ(rows.size(), size_t{4});
   Symbolizer symbols;
@@ -71,19 +64,15 @@ TEST(counters_of_ranges_are_those_of_their_thread) {
     std::printf("not on this machine: %s\n", probe.reason.c_str());
     SessionOptions refused;
     refused.counters = {"page-faults", "task-clock"};
-#if FASTPROF_EXCEPTIONS
     CHECK_THROWS(UnavailableError, Session(refused).start());
-#endif
     return;
   }
   SessionOptions options;
   options.counters = {"page-faults", "task-clock"};
-  Session session(options);
-  session.start();
+  Running session(options);
   outer_caller(100);
   std::thread([] { outer_caller(300); }).join();
-  session.stop();
-  const Capture& capture = session.capture();
+  const Capture& capture = session.stop();
   CHECK_EQ(capture.counter_names.size(), size_t{2});
   const std::vector<size_t> rows = rows_named(capture, "work");
   CHECK_EQ(rows.size(), size_t{2});
@@ -104,22 +93,17 @@ TEST(nested_ranges_and_a_child_process) {
   SessionOptions options;
   options.cpp_stacks = true;
   options.max_frames = 2;
-  Session session(options);
-  session.start();
+  Running session(options);
   {
     FASTPROF_RANGE("outside");
     FASTPROF_RANGE("inside");
-    const pid_t child = ::fork();
-    if (child == 0) {
-      outer_caller(1);  // not recorded, must not fail
-      ::_exit(0);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    CHECK_EQ(status, 0);
+    CHECK_EQ(in_child([] {
+               outer_caller(1);  // not recorded, must not fail
+               return 0;
+             }),
+             0);
   }
-  session.stop();
-  const Capture& capture = session.capture();
+  const Capture& capture = session.stop();
   CHECK_EQ(capture.size(), size_t{2});
   for (size_t row = 0; row < capture.size(); ++row) {
     const CppStackFrames frames = decode_cpp_stack(capture, row);
@@ -141,11 +125,9 @@ TEST(sessions_with_other_details_come_and_go_while_threads_record) {
     options.cpp_stacks = true;
     options.max_frames = 1 + round % 3;
     if (round % 4 == 0 && probe_counter("task-clock").available) options.counters = {"task-clock"};
-    Session session(options);
-    session.start();
+    Running session(options);
     outer_caller(1);
-    session.stop();
-    const Capture& capture = session.capture();
+    const Capture& capture = session.stop();
     for (const size_t row : rows_named(capture, "work")) {
       const CppStackFrames frames = decode_cpp_stack(capture, row);
       ++rows;

@@ -107,7 +107,6 @@ TEST(a_function_that_nobody_observes_keeps_the_defaults) {
   function.set_async();
   function.set_static_runtime_out_variant(true);
   function.set_outputs({Value(1)});
-  function.set_recorded_begin(5);
   function.before("f", {}, 12);
   CHECK(function.scope() == RecordScope::FUNCTION);
   CHECK(!function.needs_inputs() && !function.needs_outputs());
@@ -122,33 +121,7 @@ TEST(a_function_that_nobody_observes_keeps_the_defaults) {
   CHECK_EQ(function.num_inputs(), 0u);
   CHECK_EQ(function.num_outputs(), 0u);
   CHECK_EQ(function.outputs().size(), 0u);
-  CHECK_EQ(function.recorded_begin_ticks(), 0u);
   CHECK(!function.is_async() && !function.is_static_runtime_out_variant());
-}
-
-TEST(the_begin_of_a_function_is_told_once) {
-  const uint64_t before = raw_ticks();
-  {
-    const Observed observed;
-    RecordFunction function;
-    CHECK_EQ(function.recorded_begin_ticks(), 0u);
-    function.before("seen by a callback only");
-    CHECK_EQ(function.recorded_begin_ticks(), 0u);
-    function.set_recorded_begin(1234);
-    CHECK_EQ(function.recorded_begin_ticks(), 1234u);
-    function.set_recorded_begin(5678);
-    CHECK_EQ(function.recorded_begin_ticks(), 1234u);
-  }
-  Session session;
-  session.start();
-  RecordFunction function;
-  function.before("recorded");
-  const uint64_t begin = function.recorded_begin_ticks();
-  CHECK(begin >= before && begin <= raw_ticks());
-  function.set_recorded_begin(1234);
-  CHECK_EQ(function.recorded_begin_ticks(), begin);
-  function.end();
-  CHECK_EQ(session.stop().size(), 1u);
 }
 
 TEST(inputs_are_seen_in_the_start_callback_only) {
@@ -342,7 +315,6 @@ TEST(functions_inside_callbacks_call_none) {
   remove_callback(handle);
 }
 
-#if FASTPROF_EXCEPTIONS
 namespace {
 std::unique_ptr<ObserverContext> throwing_start(const RecordFunction&) {
   throw std::runtime_error("start failed on purpose");
@@ -361,7 +333,7 @@ void end_throwing_an_error(const RecordFunction&, ObserverContext*) {
 TEST(what_callbacks_throw_is_caught_and_reported_once) {
   const CallbackHandle bad =
       add_global_callback(RecordFunctionCallback(throwing_start, throwing_end));
-  const std::string text = stderr_of([] {
+  const std::string text = text_checks::stderr_of([] {
     const Observed observed;
     for (int i = 0; i < 5; ++i) {
       RecordFunction function;
@@ -387,7 +359,7 @@ TEST(what_callbacks_throw_is_caught_and_reported_once) {
 TEST(reports_of_failures_say_which_callback_it_was) {
   const CallbackHandle bad =
       add_global_callback(RecordFunctionCallback(start_throwing_a_number, end_throwing_an_error));
-  const std::string text = stderr_of([] {
+  const std::string text = text_checks::stderr_of([] {
     RecordFunction function;
     function.before("f");
   });
@@ -407,4 +379,3 @@ TEST(an_exception_through_the_scope_still_ends_it) {
   }
   CHECK_EQ(ends.size(), 1u);
 }
-#endif

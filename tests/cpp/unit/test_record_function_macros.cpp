@@ -5,6 +5,7 @@
 
 #include "fastprof/primitives/record_function_macros.hpp"
 #include "record_function_checks.hpp"
+#include "recorder_checks.hpp"
 
 using namespace fastprof;
 using namespace record_function_checks;
@@ -74,14 +75,6 @@ TEST(options_may_be_without_values) {
   CHECK_EQ(starts[1].num_inputs, 1u);
   CHECK_EQ(starts[2].num_inputs, 0u);
   CHECK(starts[2].async && !starts[1].async);
-  for (const Seen& seen : starts) {
-    CHECK_EQ(seen.sequence_number, -1);
-    CHECK_EQ(seen.node_id, -1);
-    CHECK_EQ(seen.debug_handle, -1);
-    CHECK_EQ(seen.forward_thread_id, 0u);
-    CHECK_EQ(seen.overload, "");
-    CHECK(seen.keys.empty());
-  }
 }
 
 TEST(arguments_of_ranges_are_values_of_their_types) {
@@ -103,12 +96,6 @@ TEST(arguments_of_ranges_are_values_of_their_types) {
 // --- with the recorder
 
 namespace {
-int rows_named(const Session& session, const char* name) {
-  const Capture& capture = session.capture();
-  int count = 0;
-  for (const uint32_t site : capture.site) count += capture.sites[site].name == name;
-  return count;
-}
 std::string category_of(const Session& session, const char* name) {
   for (const SiteInfo& site : session.capture().sites)
     if (site.name == name) return site.category;
@@ -144,11 +131,11 @@ TEST(functions_are_recorded_with_and_without_callbacks) {
     add(1, 2);
   }
   session.stop();
-  CHECK_EQ(rows_named(session, "add"), 2);
-  CHECK_EQ(rows_named(session, "twice"), 1);
-  CHECK_EQ(rows_named(session, "interned op"), 1);
-  CHECK_EQ(rows_named(session, "range with callbacks"), 1);
-  CHECK_EQ(rows_named(session, "args with callbacks"), 1);
+  CHECK_EQ(recorder_checks::count_named(session.capture(), "add"), 2);
+  CHECK_EQ(recorder_checks::count_named(session.capture(), "twice"), 1);
+  CHECK_EQ(recorder_checks::count_named(session.capture(), "interned op"), 1);
+  CHECK_EQ(recorder_checks::count_named(session.capture(), "range with callbacks"), 1);
+  CHECK_EQ(recorder_checks::count_named(session.capture(), "args with callbacks"), 1);
   CHECK_EQ(category_of(session, "add"), "cpu_op");
   CHECK_EQ(category_of(session, "twice"), "user_annotation");
   const Capture& capture = session.capture();

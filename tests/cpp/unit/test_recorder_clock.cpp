@@ -88,14 +88,12 @@ TEST(jumps_and_suspends_are_breaks) {
 }
 
 TEST(stamps_agree_with_the_system_clock) {
-  fp::Session session;
-  session.start();
+  Running session;
   const int64_t before = fp::clock_ns(CLOCK_REALTIME);
   { FASTPROF_RANGE("now"); }
   const int64_t after = fp::clock_ns(CLOCK_REALTIME);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   // One offset between the clocks for the life of the process; the calibration is good to its own
   // error, and the system clock may be slewed by 500 ppm meanwhile.
   const int64_t slack = 2000 + capture.clock_error_ns + 1'000'000;

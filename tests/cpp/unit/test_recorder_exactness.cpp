@@ -17,9 +17,7 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "exact",
-                  __FILE__, "", __LINE__);
+constexpr fp::Site site = site_of_range("exact");
 
 // An interval of the recorder, read in ticks by the calls that fp::Session makes.
 struct TickSession {

@@ -30,21 +30,6 @@ void record(size_t ranges) {
 
 }  // namespace
 
-TEST(a_fresh_process_maps_one_region) {
-  CHECK_EQ(run_again("FASTPROF_TEST_PART", "fresh", "inner_fresh"), 0);
-}
-
-TEST(inner_fresh) {
-  if (std::getenv("FASTPROF_TEST_PART") == nullptr) SKIP("runs in a process of its own");
-  CHECK_EQ(blank_slabs(), 0);
-  fp::Session session;
-  session.start();
-  record(1);
-  CHECK_EQ(blank_slabs(), fp::kSlabsPerRegion - 1);
-  session.stop();
-  CHECK_EQ(session.capture().size(), 1);
-}
-
 TEST(warm_up_faults_in_what_is_asked_for) {
   fp::Session session;
   const uint64_t before = resident_bytes();
@@ -68,9 +53,7 @@ TEST(warm_up_stays_within_the_bound) {
 
 TEST(inner_bound) {
   if (std::getenv("FASTPROF_TEST_PART") == nullptr) SKIP("runs in a process of its own");
-  fp::SessionOptions options;
-  options.max_bytes = 1u << 20;
-  fp::Session session(options);
+  fp::Session session(with(&Options::max_bytes, 1u << 20));
   session.warm_up();
   CHECK_EQ(fp::state()->ready_count, 1);  // at least one slab is faulted in
 }
@@ -92,8 +75,7 @@ TEST(inner_limited) {
   const rlim_t mapped_bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
   const rlimit limit{mapped_bytes + (24u << 20), mapped_bytes + (24u << 20)};
   CHECK_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
-  fp::Session session;
-  session.start();
+  Running session;
   record(200000);  // 4.8 MB
   session.stop();
   CHECK_EQ(session.capture().size(), 200000);

@@ -83,8 +83,7 @@ TEST(inner_slow) {
   if (!mode("FASTPROF_CLOCK") || fp::state()->simulated_counter_hz != 0)
     SKIP("runs with FASTPROF_CLOCK=slow");
   CHECK_EQ(fp::state()->slow_clock, 1);
-  fp::Session session;
-  session.start();
+  Running session;
   CHECK_EQ(fp::load_relaxed(&fp::state()->mask), fp::mask_bit::dynamic);
   const int64_t before = fp::clock_ns(CLOCK_MONOTONIC);
   {
@@ -95,8 +94,7 @@ TEST(inner_slow) {
     FASTPROF_MARK("m");
   }
   const int64_t took = fp::clock_ns(CLOCK_MONOTONIC) - before;
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   CHECK_EQ(capture.size(), 10002);
   size_t children = 0;
   for (size_t i = 1; i < capture.size(); ++i) children += capture.parent[i] == 0 ? 1 : 0;
@@ -126,16 +124,14 @@ TEST(inner_coarse) {
   }
   CHECK(on_a_step > 0);
 
-  fp::Session session;
-  session.start();
+  Running session;
   constexpr size_t kPairs = 5000;
   for (size_t i = 0; i < kPairs; ++i) {
     FASTPROF_RANGE("outer");
     { FASTPROF_RANGE("first"); }
     { FASTPROF_RANGE("second"); }
   }
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 3 * kPairs);
   CHECK_EQ(capture.dropped_total(), 0);
@@ -154,8 +150,7 @@ TEST(inner_ignored) {
 TEST(inner_dynamic) {
   if (!mode("FASTPROF_TLS")) SKIP("runs with FASTPROF_TLS=dynamic");
   CHECK_EQ(fp::g_recorder.tls_static, 0);
-  fp::Session session;
-  session.start();
+  Running session;
   CHECK_EQ(fp::load_relaxed(&fp::state()->mask), fp::mask_bit::dynamic);
   CHECK(fp::recording(fp::category::user));
   { FASTPROF_RANGE("here"); }
@@ -167,8 +162,7 @@ TEST(inner_dynamic) {
 
 TEST(inner_no_membarrier) {
   if (!mode("FASTPROF_NO_MEMBARRIER")) SKIP("runs with FASTPROF_NO_MEMBARRIER");
-  fp::Session session;
-  session.start();
+  Running session;
   { FASTPROF_RANGE("x"); }
   session.stop();
   CHECK(!session.capture().exact_stop);
@@ -177,8 +171,7 @@ TEST(inner_no_membarrier) {
 
 TEST(the_usual_way_is_exact) {
   if (mode("FASTPROF_NO_MEMBARRIER")) return;
-  fp::Session session;
-  session.start();
+  Running session;
   session.stop();
   CHECK(session.capture().exact_stop);
 }

@@ -11,12 +11,8 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site range_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "like",
-                  __FILE__, "", __LINE__);
-constexpr fp::Site async_site =
-    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
-                  "like", __FILE__, "", __LINE__);
+constexpr fp::Site range_site = site_of_range("like");
+constexpr fp::Site async_site = site_of_async("like");
 
 // The smallest bound: names are reclaimed when a session ends with more than 16 KB of them.
 fp::SessionOptions small() {
@@ -39,8 +35,7 @@ uint64_t epoch() {
 // A session with many names: those of earlier sessions are reclaimed afterwards.
 void reclaim(const char* prefix = "filler ") {
   const uint64_t before = epoch();
-  fp::Session session(small());
-  session.start();
+  Running session(small());
   fill(prefix);
   session.stop();
   CHECK(epoch() > before);
@@ -51,8 +46,7 @@ void reclaim(const char* prefix = "filler ") {
 TEST(ten_million_names_scaled_down) {
   uint64_t most = 0;
   for (int round = 0; round < 20; ++round) {
-    fp::Session session;
-    session.start();
+    Running session;
     for (int i = 0; i < 40000; ++i) {
       FASTPROF_RANGE_DYNAMIC("step " + std::to_string(round) + " of " + std::to_string(i));
     }
@@ -66,37 +60,17 @@ TEST(ten_million_names_scaled_down) {
   CHECK(most < fp::kWarmNameBytes);
 }
 
-TEST(few_names_stay_for_the_next_session) {
-  const uint64_t before = epoch();
-  const fp::Site* known = nullptr;
-  for (int round = 0; round < 3; ++round) {
-    fp::Session session;
-    session.start();
-    {
-      fp::NameUse use;
-      const fp::Site* site = fp::session_site(use, range_site, "again");
-      CHECK(known == nullptr || site == known);
-      known = site;
-    }
-    session.stop();
-  }
-  CHECK_EQ(epoch(), before);
-}
-
 TEST(at_the_bound_events_share_a_name_and_are_counted) {
-  fp::Session session(small());
-  session.start();
+  Running session(small());
   fill("bounded ", 2000);
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   const uint64_t shared = dropped(capture, fp::DropCause::names);
   CHECK_EQ(capture.size(), 2000);
   CHECK_EQ(capture.dropped_total(), 0);
   CHECK(shared > 1000 && shared < 2000);
   CHECK_EQ(count_named(capture, "<dynamic>"), shared);
   // The next session has the whole limit again.
-  fp::Session next(small());
-  next.start();
+  Running next(small());
   fill("after ", 100);
   next.stop();
   CHECK_EQ(dropped(next.capture(), fp::DropCause::names), 0);
@@ -104,8 +78,7 @@ TEST(at_the_bound_events_share_a_name_and_are_counted) {
 }
 
 TEST(strings_at_the_bound_are_counted) {
-  fp::Session session(small());
-  session.start();
+  Running session(small());
   for (int i = 0; i < 2000; ++i) {
     FASTPROF_RANGE_ARGS("text", "value", "string " + std::to_string(i));
   }
@@ -122,16 +95,14 @@ TEST(long_names_are_cut_with_a_mark_and_counted) {
     while (text.size() < 100000) text += "\xC3\xA9";
     return "x" + text;  // the limit falls within a character
   }();
-  fp::Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 20; ++i) {  // 200 MB
     FASTPROF_RANGE_DYNAMIC(huge);
   }
   { FASTPROF_RANGE_DYNAMIC(accents); }
   { FASTPROF_RANGE_ARGS("argument", "text", huge); }
   { FASTPROF_RANGE_DYNAMIC(std::string(65536, 'f')); }  // just fits
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   CHECK_EQ(dropped(capture, fp::DropCause::names), 22);
   CHECK_EQ(capture.dropped_total(), 0);
   const std::string cut = std::string(65536, 'n') + "... [cut: 10485760 bytes]";
@@ -148,8 +119,7 @@ TEST(the_bound_is_an_option) {
   CHECK_THROWS(fp::ValueError, fp::Session(tiny).start());
   fp::Session wide;  // the larger bound holds while both run
   wide.start();
-  fp::Session narrow(small());
-  narrow.start();
+  Running narrow(small());
   fill("both ", 2000);
   narrow.stop();
   wide.stop();
@@ -167,8 +137,7 @@ TEST(open_ranges_keep_their_names) {
     session->stop();
     reclaim("a ");
     reclaim("b ");
-    fp::Session late(with_open);
-    late.start();
+    Running late(with_open);
     late.stop();
     CHECK_EQ(count_named(late.capture(), "open all the time"), 1);
     CHECK_EQ(count_named(late.capture(), "with text"), 1);
@@ -178,8 +147,7 @@ TEST(open_ranges_keep_their_names) {
 }
 
 TEST(ranges_begun_before_a_reclaim_end_harmlessly) {
-  fp::Session session(small());
-  session.start();
+  Running session(small());
   fp::RangeHandle moved, late;
   fp::AsyncHandle async;
   {
@@ -192,8 +160,7 @@ TEST(ranges_begun_before_a_reclaim_end_harmlessly) {
   reclaim();
   fp::SessionOptions options = small();
   options.include_open = true;
-  fp::Session after(options);
-  after.start();
+  Running after(options);
   std::thread([&] {
     fp::end_range(moved);
     fp::end_async(async);
@@ -203,8 +170,7 @@ TEST(ranges_begun_before_a_reclaim_end_harmlessly) {
     FASTPROF_RANGE("other");
   }
   fp::end_range(late);
-  after.stop();
-  const fp::Capture& capture = after.capture();
+  const fp::Capture& capture = after.stop();
   CHECK_EQ(count_named(capture, "thread moved"), 1);
   CHECK(finished(capture, rows_named(capture, "thread moved").at(0)));
   CHECK(finished(capture, rows_named(capture, "late").at(0)));
@@ -224,8 +190,7 @@ TEST(callbacks_read_names_of_ranges_that_outlive_a_reclaim) {
           })
           .scopes({fp::RecordScope::USER_SCOPE}));
   {
-    fp::Session session(small());
-    session.start();
+    Running session(small());
     FASTPROF_RANGE_DYNAMIC(std::string("seen at the end"));
     fp::RecordFunction function(fp::RecordScope::USER_SCOPE);
     function.before(std::string("seen as well, "));
@@ -237,14 +202,12 @@ TEST(callbacks_read_names_of_ranges_that_outlive_a_reclaim) {
 }
 
 TEST(a_forked_child_reclaims_on_its_own) {
-  fp::Session session(small());
-  session.start();
+  Running session(small());
   fill("parent ");
   const int status = in_child([] {
     fill("lost ");
     reclaim("child ");
-    fp::Session own;
-    own.start();
+    Running own;
     fill("own ");
     own.stop();
     CHECK_EQ(count_named(own.capture(), "own 299"), 1);
@@ -281,8 +244,7 @@ TEST(threads_record_names_while_they_are_reclaimed) {
     fp::SessionOptions options = small();
     options.include_open = i % 2 == 0;
     options.max_bytes = 64 * 65536;
-    fp::Session session(options);
-    session.start();
+    Running session(options);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     session.stop();
     for (size_t row = 0; row < session.capture().size(); ++row) {

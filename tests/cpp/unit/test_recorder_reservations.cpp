@@ -9,15 +9,12 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "plain",
-                  __FILE__, "", __LINE__);
+constexpr fp::Site site = site_of_range("plain");
 
 // Leaves a chunk whose every second unit are words that look like a late begin.
 void leave_words_behind() {
   constexpr uint64_t kLate = ~uint64_t{0} >> 1;
-  fp::Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 2000; ++i) {
     FASTPROF_RANGE_ARGS("words", "a", kLate, "b", kLate, "c", kLate);
   }
@@ -29,14 +26,12 @@ void leave_words_behind() {
 TEST(what_is_not_written_yet_is_no_record) {
   for (int before = 0; before < 6; ++before) {
     leave_words_behind();
-    fp::Session session;
-    session.start();
+    Running session;
     for (int i = 0; i < before; ++i) fp::end_range(fp::begin_range(site));
     fp::State* s = fp::state();
     const fp::Slot* slot = fp::reserve(s, fp::thread_block(), 2, site.mask);
     CHECK(slot != nullptr);
-    session.stop();
-    const fp::Capture& capture = session.capture();
+    const fp::Capture& capture = session.stop();
     fp::validate_capture(capture);
     CHECK_EQ(capture.size(), static_cast<size_t>(before));
     CHECK_EQ(dropped(capture, fp::DropCause::in_flight), 1);
@@ -48,8 +43,7 @@ TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
   fp::State* s = fp::state();
   for (const bool refused : {false, true}) {  // by a session that is full: counted, not read
     leave_words_behind();
-    fp::Session other;
-    other.start();
+    Running other;
     fp::SessionRequest request;
     request.max_bytes = refused ? fp::kChunkBytes : 0;
     const int index = fp::start_session(s, request);
@@ -83,8 +77,7 @@ TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
 TEST(room_behind_which_somebody_else_recorded_stays_the_records) {
   leave_words_behind();
   fp::State* s = fp::state();
-  fp::Session session;
-  session.start();
+  Running session;
   fp::end_range(fp::begin_range(site));  // takes a chunk
   fp::ThreadBlock* block = fp::thread_block();
   fp::Slot* slot = fp::reserve_here(block, 10);
@@ -101,8 +94,7 @@ TEST(room_behind_which_somebody_else_recorded_stays_the_records) {
       fp::stamp_slot_any_clock(s, slot, 0, fp::site_word(&site, fp::RecordTag::detailed));
   fp::end_range(fp::RangeHandle{slot, fp::begin_to_keep(s, begin, false), &site, block->track->id});
   fp::end_range(fp::begin_range(site));
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 4);
   CHECK_EQ(capture.dropped_total(), 0);

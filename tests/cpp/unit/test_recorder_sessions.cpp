@@ -13,9 +13,7 @@ using namespace recorder_checks;
 
 namespace {
 
-constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
-                  __FILE__, "", __LINE__);
+constexpr fp::Site loose_site = site_of_range("loose");
 
 }  // namespace
 
@@ -57,9 +55,7 @@ TEST(wrong_calls_are_refused) {
   CHECK_THROWS(fp::StateError, session.start());
   session.stop();
   CHECK_THROWS(fp::StateError, session.stop());
-  fp::SessionOptions tiny;
-  tiny.max_bytes = 65535;
-  fp::Session small(tiny);
+  fp::Session small(with(&Options::max_bytes, 65535));
   CHECK_THROWS(fp::ValueError, small.start());
 }
 
@@ -88,8 +84,7 @@ TEST(nested_and_overlapping_sessions_see_all_of_theirs) {
   { FASTPROF_RANGE("1"); }
   b.start();
   { FASTPROF_RANGE("2"); }
-  fp::Session c;
-  c.start();
+  Running c;
   { FASTPROF_RANGE("3"); }
   a.stop();
   { FASTPROF_RANGE("4"); }
@@ -130,8 +125,7 @@ TEST(each_session_has_its_own_categories) {
 }
 
 TEST(open_at_stop_is_unfinished_whenever_it_ends) {
-  fp::Session session;
-  session.start();
+  Running session;
   fp::RangeHandle loose = fp::begin_range(loose_site);
   CHECK(bool(loose));
   session.stop();
@@ -156,8 +150,7 @@ TEST(open_at_stop_is_unfinished_whenever_it_ends) {
 }
 
 TEST(begun_before_the_start_is_not_in_it_unless_asked_for) {
-  fp::Session background;
-  background.start();
+  Running background;
   fp::SessionOptions with_open;
   with_open.include_open = true;
   fp::Session plain, open(with_open);
@@ -186,11 +179,8 @@ TEST(begun_before_the_start_is_not_in_it_unless_asked_for) {
 }
 
 TEST(enclosing_ranges_in_recycled_and_full_chunks_are_listed_too) {
-  fp::Session background;
-  background.start();
-  fp::SessionOptions with_open;
-  with_open.include_open = true;
-  fp::Session open(with_open);
+  Running background;
+  fp::Session open(with(&Options::include_open, true));
   {
     FASTPROF_RANGE("far away");
     for (int i = 0; i < 10000; ++i) {
@@ -205,8 +195,7 @@ TEST(enclosing_ranges_in_recycled_and_full_chunks_are_listed_too) {
 }
 
 TEST(a_range_that_another_thread_ended_before_the_start_is_not_enclosing) {
-  fp::Session background;
-  background.start();
+  Running background;
   const fp::RangeHandle ended = fp::begin_range(loose_site);
   const fp::RangeHandle open_still = fp::begin_range(loose_site);
   std::atomic<int> step{0};
@@ -217,10 +206,7 @@ TEST(a_range_that_another_thread_ended_before_the_start_is_not_enclosing) {
     fp::end_range(open_still);
   });
   while (step.load() < 1) std::this_thread::yield();
-  fp::SessionOptions with_open;
-  with_open.include_open = true;
-  fp::Session open(with_open);
-  open.start();
+  Running open(with(&Options::include_open, true));
   step.store(2);
   other.join();
   open.stop();
@@ -236,8 +222,7 @@ TEST(a_session_is_stopped_on_another_thread_or_by_its_destructor) {
   std::thread([&] { session.stop(); }).join();
   CHECK_EQ(session.capture().size(), 1);
   {
-    fp::Session abandoned;
-    abandoned.start();
+    Running abandoned;
     { FASTPROF_RANGE("x"); }
   }
   CHECK_EQ(fp::load_relaxed(&fp::state()->mask), 0);
@@ -246,10 +231,7 @@ TEST(a_session_is_stopped_on_another_thread_or_by_its_destructor) {
 
 TEST(a_forked_child_has_an_empty_session_or_none) {
   for (const bool follow : {false, true}) {
-    fp::SessionOptions options;
-    options.follow_fork = follow;
-    fp::Session session(options);
-    session.start();
+    Running session(with(&Options::follow_fork, follow));
     { FASTPROF_RANGE("before"); }
     session.drain();
     const int status = in_child([&] {
@@ -275,10 +257,7 @@ TEST(a_forked_child_may_start_the_parents_session_anew) {
       !FASTPROF_TSAN && !FASTPROF_ASAN && std::getenv("FASTPROF_TEST_EMULATOR") == nullptr;
   for (const auto policy : {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::spill_to_file}) {
     if (policy == fp::OverflowPolicy::spill_to_file && !threads_of_children_work) continue;
-    fp::SessionOptions options;
-    options.overflow = policy;
-    fp::Session session(options);
-    session.start();
+    Running session(with(&Options::overflow, policy));
     { FASTPROF_RANGE("parent"); }
     const int status = in_child([&] {
       ::alarm(20);  // it once waited for the parent's spill thread, which a child does not have

@@ -222,8 +222,7 @@ TEST(a_backing_file_needs_no_fallocate) {
   fp::SessionOptions options = cases().back().options;
   options.keep_backing_file = true;
   fallocations_refused = 0;
-  fp::Session session(options);
-  session.start();
+  Running session(options);
   record_on_two_threads(options);
   CHECK_EQ(count_named(session.stop(), "range"), expected(options));
   CHECK(fallocations_refused > 1);

@@ -3,6 +3,7 @@
 // there; inputs that never repeat are all kept.
 #include <map>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -73,18 +74,12 @@ Capture three_ops(bool shared) {
 }
 
 std::string trace_of(const Capture& capture, bool chrome) {
-  const std::string path = "/tmp/fastprof-shared-" + std::to_string(::getpid());
+  std::ostringstream out;
   if (chrome)
-    write_chrome_trace(capture, path);
+    write_chrome_trace(capture, out);
   else
-    write_perfetto_trace(capture, path);
-  std::string text;
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  char bytes[4096];
-  for (size_t n = 0; (n = std::fread(bytes, 1, sizeof bytes, file)) > 0;) text.append(bytes, n);
-  std::fclose(file);
-  ::unlink(path.c_str());
-  return text;
+    write_perfetto_trace(capture, out);
+  return out.str();
 }
 
 const char* const kNoNames[] = {nullptr};

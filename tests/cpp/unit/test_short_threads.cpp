@@ -46,13 +46,9 @@ void check_threads(const fp::Capture& capture, int first, int last) {
 }  // namespace
 
 TEST(three_chunks_are_enough_for_hundreds_of_threads) {
-  fp::Session earlier;
-  earlier.start();
+  Running earlier;
   for (int i = 0; i < 50; ++i) run_thread(i);
-  fp::SessionOptions options;
-  options.max_bytes = 3 * fp::kChunkBytes;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::max_bytes, 3 * fp::kChunkBytes));
   for (int i = 50; i < 600; ++i) run_thread(i);
   check_threads(session.stop(), 50, 600);
   for (const fp::TrackInfo& track : session.capture().tracks)
@@ -61,8 +57,7 @@ TEST(three_chunks_are_enough_for_hundreds_of_threads) {
 }
 
 TEST(they_are_complete_after_live_drains_and_snapshots) {
-  fp::Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 2000; ++i) {
     run_thread(i);
     if (i % 100 == 50) session.drain();
@@ -77,11 +72,8 @@ TEST(they_are_complete_after_live_drains_and_snapshots) {
 }
 
 TEST(they_are_complete_in_a_spill_file) {
-  fp::SessionOptions options;
-  options.overflow = fp::OverflowPolicy::spill_to_file;
-  options.max_bytes = 2 * fp::kChunkBytes;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::overflow, fp::OverflowPolicy::spill_to_file, &Options::max_bytes,
+                       2 * fp::kChunkBytes));
   for (int i = 0; i < 1500; ++i) run_thread(i);
   check_threads(session.stop(), 0, 1500);
 }
@@ -89,8 +81,7 @@ TEST(they_are_complete_in_a_spill_file) {
 TEST(they_are_read_from_the_file_of_a_killed_process) {
   const Folder folder;
   CHECK_EQ(killed([&] {
-             fp::Session session(backed(folder.file()));
-             session.start();
+             Running session(backed(folder.file()));
              for (int i = 0; i < 1000; ++i) run_thread(i);
              ::raise(SIGKILL);
            }),
@@ -101,14 +92,10 @@ TEST(they_are_read_from_the_file_of_a_killed_process) {
 }
 
 TEST(a_thread_local_session_has_only_its_own_part) {
-  fp::Session wide;
-  wide.start();
+  Running wide;
   run_thread(0);
   std::thread([] {
-    fp::SessionOptions options;
-    options.thread_local_only = true;
-    fp::Session local(options);
-    local.start();
+    Running local(with(&Options::thread_local_only, true));
     for (int i = 0; i < 10; ++i) {
       FASTPROF_RANGE("mine");
     }
@@ -122,12 +109,10 @@ TEST(a_thread_local_session_has_only_its_own_part) {
 }
 
 TEST(a_range_that_its_thread_left_open_stays_open) {
-  fp::Session session;
-  session.start();
+  Running session;
   for (int i = 0; i < 3; ++i) {
     std::thread([] {
-      static constexpr fp::Site open = fp::make_site(
-          fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "open", "", "", 0);
+      static constexpr fp::Site open = site_of_range("open");
       fp::begin_slow(fp::state(), &open, nullptr);
     }).join();
     run_thread(i);

@@ -9,21 +9,15 @@
 using namespace recorder_checks;
 
 TEST(a_signal_scope_records_on_a_track_of_its_own) {
-  fp::Session session;
-  session.start();
+  Running session;
   fp::ThreadBlock* block = fp::thread_block();
   {
     FASTPROF_RANGE("interrupted");
     fp::Track* const track = block->track;
-    const uintptr_t cursor = block->cursor, limit = block->limit;
     for (int round = 0; round < 2; ++round) {
       const fp::signal_scope scope;
       fp::Track* const handler = block->track;
       CHECK(handler != track && handler->is_signal != 0 && track->is_signal == 0);
-      CHECK(handler == track->signal);
-      CHECK_EQ(track->suspended_cursor, cursor);
-      CHECK_EQ(handler->suspended_cursor, 0);
-      CHECK(handler->primitives == track->primitives);
       FASTPROF_RANGE("handler");
       {
         const fp::signal_scope nested;  // a handler interrupts the handler
@@ -34,15 +28,9 @@ TEST(a_signal_scope_records_on_a_track_of_its_own) {
       FASTPROF_MARK("after nested");
     }
     CHECK(block->track == track);
-    CHECK(track->signal->primitives == nullptr);
-    CHECK_EQ(block->cursor, cursor);
-    CHECK_EQ(block->limit, limit);
-    CHECK_EQ(track->suspended_cursor, 0);
-    CHECK(track->signal->suspended_cursor != 0);
     FASTPROF_MARK("afterwards");
   }
-  session.stop();
-  const fp::Capture& capture = session.capture();
+  const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 8);
   CHECK_EQ(capture.dropped_total(), 0);
@@ -62,8 +50,7 @@ TEST(a_signal_scope_records_on_a_track_of_its_own) {
 
 // A signal that arrives in the recorder's slow path: the handler's records are counted.
 TEST(a_signal_scope_does_nothing_inside_the_recorder) {
-  fp::Session session;
-  session.start();
+  Running session;
   fp::ThreadBlock* block = fp::thread_block();
   { FASTPROF_RANGE("first"); }
   {

@@ -12,6 +12,7 @@
 #include "fastprof/session/private_folder.hpp"
 #include "process_changes.hpp"
 #include "spill_checks.hpp"
+#include "text_checks.hpp"
 
 using namespace recorder_checks;
 using namespace spill_checks;
@@ -76,12 +77,8 @@ TEST(the_file_has_no_name_and_lies_where_it_is_told) {
     CHECK_EQ(fp::SpillFile("").folder(), P_tmpdir);
   }
   CHECK_EQ(::rmdir(folder.c_str()), 0);  // it is empty
-  std::string message;
-  try {
-    const fp::SpillFile file(folder);
-  } catch (const fp::IoError& error) {
-    message = error.what();
-  }
+  const std::string message =
+      text_checks::message_of<fp::IoError>([&] { const fp::SpillFile file(folder); });
   CHECK(message.find(folder) != std::string::npos);
   CHECK(message.find(std::strerror(ENOENT)) != std::string::npos);
 }

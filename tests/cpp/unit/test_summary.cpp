@@ -13,8 +13,6 @@
 using namespace fastprof;
 using fastprof_test::CaptureBuilder;
 
-namespace {}  // namespace
-
 TEST(waits_come_last_by_self_time) {
   CaptureBuilder b;
   const uint32_t work = b.site("work"), idle = b.site("idle", EventKind::range, "wait");
@@ -268,19 +266,14 @@ TEST(malformed_captures_are_refused) {
   b.track(1, "");
   b.row(site, 0, 1, {5});
   b.finish();
-  Capture bad = b.capture;
-  bad.site[0] = 9;
-  CHECK_THROWS(ValueError, summarise(bad));
-  bad = b.capture;
-  bad.parent[0] = 0;
-  CHECK_THROWS(ValueError, summarise(bad));
-  bad = b.capture;
-  bad.payload[0] = 1;
-  CHECK_THROWS(ValueError, summarise(bad));
-  bad = b.capture;
-  bad.flags[0] |= event_flag::detail;
-  CHECK_THROWS(ValueError, summarise(bad));
-  bad = b.capture;
-  bad.end_ns.clear();
-  CHECK_THROWS(ValueError, summarise(bad));
+  const auto refused = [&](auto&& change) {
+    Capture bad = b.capture;
+    change(bad);
+    CHECK_THROWS(ValueError, summarise(bad));
+  };
+  refused([](Capture& c) { c.site[0] = 9; });
+  refused([](Capture& c) { c.parent[0] = 0; });
+  refused([](Capture& c) { c.payload[0] = 1; });
+  refused([](Capture& c) { c.flags[0] |= event_flag::detail; });
+  refused([](Capture& c) { c.end_ns.clear(); });
 }

@@ -2,7 +2,6 @@
 // Attribution of memory to ranges, trees of lists, sums by group, recursion: small hand-written
 // cases, and invalid columns. tests/python/unit/test_table_kernels.py compares them with NumPy.
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "../check.hpp"
@@ -61,8 +60,6 @@ Longs longs(const Column<int64_t>& column) {
 Ints ints(const Column<int32_t>& column) {
   return Ints(column.begin(), column.end());
 }
-
-// What is said of it; "" if nothing is.
 
 }  // namespace
 

@@ -61,25 +61,12 @@ size_t count(const fp::Capture& capture, const std::string& category) {
 
 }  // namespace
 
-TEST(a_word_holds_id_number_and_end) {
-  for (const fp::TaskWord word :
-       {fp::TaskWord{}, fp::TaskWord{7, 0, true}, fp::TaskWord{UINT32_MAX, 12, false},
-        fp::TaskWord{1, fp::TaskWord::kMaxNumber, true}}) {
-    const fp::TaskWord read = fp::TaskWord::unpack(word.packed());
-    CHECK(read.id == word.id && read.number == word.number && read.ended == word.ended);
-  }
-}
-
 TEST(ranges_of_interleaved_tasks_nest_by_task) {
   const TestTask a(site_a), b(site_b, 12);
-  fp::Session session;
-  session.start();
-  static constexpr fp::Site whole = fp::make_site(fp::SiteKind::range, fp::category::user,
-                                                  fp::RecordScope::USER_SCOPE, "around", "", "", 0);
-  static constexpr fp::Site one = fp::make_site(fp::SiteKind::range, fp::category::user,
-                                                fp::RecordScope::USER_SCOPE, "one", "", "", 0);
-  static constexpr fp::Site two = fp::make_site(fp::SiteKind::range, fp::category::user,
-                                                fp::RecordScope::USER_SCOPE, "two", "", "", 0);
+  Running session;
+  static constexpr fp::Site whole = site_of_range("around");
+  static constexpr fp::Site one = site_of_range("one");
+  static constexpr fp::Site two = site_of_range("two");
   const fp::RangeHandle around = fp::begin_range(whole);
   a.resume();
   const fp::RangeHandle of_a = fp::begin_range(one);
@@ -136,12 +123,10 @@ TEST(ranges_of_interleaved_tasks_nest_by_task) {
 
 TEST(a_task_that_ran_already_at_the_start_is_known) {
   const TestTask a(site_a);
-  fp::Session warm;
-  warm.start();
+  Running warm;
   { FASTPROF_RANGE("warm"); }
   a.resume();
-  fp::Session session;
-  session.start();
+  Running session;
   { FASTPROF_RANGE("in a"); }
   leave();
   { FASTPROF_RANGE("after"); }
@@ -153,40 +138,14 @@ TEST(a_task_that_ran_already_at_the_start_is_known) {
 
 TEST(tasks_of_earlier_sessions_name_nothing) {
   const TestTask a(site_a);
-  fp::Session first;
-  first.start();
+  Running first;
   a.resume();
   leave();
   first.stop();
-  fp::Session second;
-  second.start();
+  Running second;
   { FASTPROF_RANGE("only"); }
   const fp::Capture& capture = second.stop();
   CHECK(capture.sites.size() == 1 && capture.sites[0].name == "only");
-}
-
-TEST(a_task_on_two_threads_is_one_track) {
-  const TestTask a(site_a);
-  fp::Session session;
-  session.start();
-  { FASTPROF_RANGE("main"); }
-  a.resume();
-  { FASTPROF_RANGE("first"); }
-  leave();
-  std::thread([&] {
-    a.resume();
-    { FASTPROF_RANGE("second"); }
-    leave();
-  }).join();
-  a.resume();
-  { FASTPROF_RANGE("third"); }
-  a.end();
-  leave();
-  const fp::Capture& capture = session.stop();
-  fp::validate_capture(capture);
-  CHECK(texts(capture) == (std::vector<std::string>{"thread: main", "a: a", "a: first in a",
-                                                    "a: second in a", "a: third in a"}));
-  CHECK_EQ(count(capture, fp::kAwaitCategory), 2);
 }
 
 TEST(sessions_without_the_category_see_threads_only) {
@@ -209,10 +168,7 @@ TEST(a_backing_file_has_the_tasks) {
   const std::string folder = fp::make_private_folder("fastprof-test-");
   const std::string path = folder + "/tasks";
   const TestTask a(site_a, 3), b(site_b);
-  fp::SessionOptions options;
-  options.backing_file = path;
-  fp::Session session(options);
-  session.start();
+  Running session(with(&Options::backing_file, path));
   a.resume();
   { FASTPROF_RANGE("in a"); }
   leave();

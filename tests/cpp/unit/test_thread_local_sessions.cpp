@@ -57,8 +57,7 @@ TEST(thread_local_and_process_wide_at_once) {
 }
 
 TEST(propagation_carries_membership_and_takes_it_back) {
-  fp::Session local(local_options());
-  local.start();
+  Running local(local_options());
   auto job = fp::propagate([] { FASTPROF_RANGE("job"); });
   std::thread worker([&] {
     { FASTPROF_RANGE("not mine"); }
@@ -77,8 +76,7 @@ TEST(propagation_carries_membership_and_takes_it_back) {
 }
 
 TEST(membership_survives_a_change_of_chunks) {
-  fp::Session local(local_options());
-  local.start();
+  Running local(local_options());
   auto job = fp::propagate([] {
     for (int i = 0; i < 10000; ++i) {
       FASTPROF_RANGE("job");
@@ -101,25 +99,21 @@ TEST(a_thread_local_overwriting_session_keeps_its_newest) {
   fp::SessionOptions options = local_options();
   options.overflow = fp::OverflowPolicy::overwrite_oldest;
   options.max_bytes = 4 * 65536;
-  fp::Session local(options);
-  local.start();
+  Running local(options);
   constexpr int kCount = 50000;
   for (int i = 0; i < kCount; ++i) {
     FASTPROF_RANGE("mine");
   }
   { FASTPROF_RANGE("last"); }
-  local.stop();
-  const fp::Capture& capture = local.capture();
+  const fp::Capture& capture = local.stop();
   CHECK(capture.size() > 5000);
   CHECK_EQ(count_named(capture, "last"), 1);
   CHECK_EQ(capture.size() + dropped(capture, fp::DropCause::overwritten), kCount + 1);
 }
 
 TEST(a_thread_local_session_stopped_elsewhere) {
-  fp::Session wide;
-  wide.start();
-  fp::Session local(local_options());
-  local.start();
+  Running wide;
+  Running local(local_options());
   { FASTPROF_RANGE("mine"); }
   std::thread([&] { local.stop(); }).join();
   { FASTPROF_RANGE("late"); }
@@ -165,8 +159,7 @@ TEST(nested_thread_local_sessions) {
 }
 
 TEST(thread_local_enclosing_ranges_of_the_starting_thread) {
-  fp::Session background;
-  background.start();
+  Running background;
   std::atomic<int> step{0};
   std::thread other([&] {
     FASTPROF_RANGE("elsewhere");

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ThreadLocalState: snapshots, guards, the users' slots, and what a forked child keeps.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,8 +9,10 @@
 #include "fastprof/fastprof.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/thread_local_state.hpp"
+#include "recorder_checks.hpp"
 
 using namespace fastprof;
+using recorder_checks::in_child;
 
 namespace {
 
@@ -75,27 +73,6 @@ TEST(a_snapshot_carries_info_callbacks_and_switch) {
   }).join();
   remove_callback(handle);
 }
-
-namespace {
-// A thread that uses its primitives and stays until it is told to end.
-struct Waiting {
-  std::promise<void> began, end;
-  std::thread thread;
-  Waiting() {
-    thread = std::thread([this] {
-      (void)current_thread_id();
-      std::future<void> told = end.get_future();
-      began.set_value();
-      told.wait();
-    });
-    began.get_future().wait();
-  }
-  void finish() {
-    end.set_value();
-    thread.join();
-  }
-};
-}  // namespace
 
 TEST(set_thread_local_state_stays) {
   const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::make_shared<Info>(4));
@@ -158,8 +135,7 @@ TEST(a_forked_child_drops_thread_local_callbacks) {
   started = 0;
   const CallbackHandle local = add_thread_local_callback(RecordFunctionCallback(count_start));
   const DebugInfoGuard guard(DebugInfoKind::TEST_INFO, std::make_shared<Info>(3));
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = in_child([] {
     call();
     bool good = started == 0 && !has_callbacks() && number() == 3 &&
                 (effective_mask(state()) & mask_bit::callbacks) == 0;
@@ -168,12 +144,9 @@ TEST(a_forked_child_drops_thread_local_callbacks) {
     good = good && started == 1;
     remove_callback(global);
     call();
-    good = good && started == 1;
-    ::_exit(good ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return good && started == 1 ? 0 : 1;
+  });
+  CHECK_EQ(status, 0);
   CHECK(has_thread_local_callbacks());
   remove_callback(local);
 }
@@ -181,18 +154,15 @@ TEST(a_forked_child_drops_thread_local_callbacks) {
 TEST(a_forked_child_keeps_global_callbacks) {
   started = 0;
   const CallbackHandle global = add_global_callback(RecordFunctionCallback(count_start));
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = in_child([global] {
     call();
     bool good = started == 1 && load_relaxed(&state()->callbacks_users) == 1 &&
                 (effective_mask(state()) & mask_bit::callbacks) != 0;
     remove_callback(global);
     good = good && load_relaxed(&state()->callbacks_users) == 0 &&
            (effective_mask(state()) & mask_bit::callbacks) == 0;
-    ::_exit(good ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return good ? 0 : 1;
+  });
+  CHECK_EQ(status, 0);
   remove_callback(global);
 }

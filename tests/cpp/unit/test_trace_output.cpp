@@ -105,12 +105,7 @@ TEST(a_write_may_be_cancelled) {
   CHECK(told.bytes.back() <= size);
   told = {};
   told.limit = 2;
-  std::string said;
-  try {
-    write_chrome_trace(capture, path, options);
-  } catch (const IoError& error) {
-    said = error.what();
-  }
+  const std::string said = message_of<IoError>([&] { write_chrome_trace(capture, path, options); });
   CHECK_EQ(told.bytes.size(), 2u);
   CHECK(has(said, std::strerror(ECANCELED)));
   CHECK(!has(said, "Free space"));
