@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import INCLUDE, compile_and_link, need, run
 from library_host import SOURCES, check, steps
 

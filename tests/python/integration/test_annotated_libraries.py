@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import COMPILERS, INCLUDE, compile_and_link, run
 from library_host import SOURCES, check, steps
 

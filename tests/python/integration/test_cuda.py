@@ -10,11 +10,9 @@ from typing import Any
 import abi_tables
 import pytest
 from cuda_double import build_double, genuine_headers, run
+from needs import NEEDS_CUPTI_HEADERS
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 
 @pytest.mark.parametrize("version", ["11.8", "12.9", "13.0", "a newer 13.x"])

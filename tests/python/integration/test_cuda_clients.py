@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import genuine_headers, run
+from cuda_double import run
+from needs import NEEDS_CUPTI_HEADERS
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 # Another client, which does not subscribe: it registers its own buffers and enables and disables kinds.
 _OTHER = """

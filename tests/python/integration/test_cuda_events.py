@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 from cuda_double import ROOT, build_torch_streams, genuine_headers, run
+from needs import NEEDS_CUPTI_HEADERS
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 _EVENTS = """
 import warnings

@@ -7,14 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from cuda_double import genuine_headers, run
+from cuda_double import run
+from needs import NEEDS_CUPTI_HEADERS
 
 import fastprof
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 
 def test_tables_have_device_columns(double: Path, tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from annotation_doubles import build, nvtx_headers
-from cuda_double import genuine_headers, run
+from cuda_double import run
+from needs import NEEDS_CUPTI_HEADERS
 
 from fastprof import _paths
 
 pytestmark = [
     pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
+    NEEDS_CUPTI_HEADERS,
     pytest.mark.skipif(not nvtx_headers(), reason="NVIDIA's headers of NVTX are not here"),
 ]
 

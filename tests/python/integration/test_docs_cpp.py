@@ -6,16 +6,13 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from compilers import INCLUDE, compile_and_link
 
 import fastprof
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, compile_and_link
 
 pytestmark = pytest.mark.compilers
 

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import genuine_headers
 from followed_programs import followed, with_shards
+from needs import NEEDS_CUPTI_HEADERS
 
 import fastprof
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 # What a process does on the device; `report_work` lists all work as (kernel, process of the range that launched it,
 # range, process and name of the device's track, stream, call), and what must hold of links.

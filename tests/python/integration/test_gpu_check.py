@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 from compilers import ROOT
-from cuda_double import genuine_headers
+from needs import NEEDS_CUPTI_HEADERS
 from processes import python
 
 pytest.importorskip("torch")
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 
 def gpu_check(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import build_driver_double, genuine_headers, run
+from cuda_double import build_driver_double, run
+from needs import NEEDS_CUPTI_HEADERS
 from processes import python
 from trace_readers import PerfettoProcessor, perfetto_distribution
 
@@ -20,10 +21,7 @@ from fastprof.analysis.communication import communication
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.steps import StepTimes
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 # Three steps: computation on stream 7, communication beside it on 20, copies on 7; pauses between.
 _PROGRAM = """

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import ROOT, genuine_headers, run
+from cuda_double import ROOT, run
 from gpu_scripts import REPLAY, Event, expected, made_trace, read_trace, sample_traces, script_of
+from needs import NEEDS_CUPTI_HEADERS
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 
 def replay(double: Path, events: list[Event], folder: Path, wanted: Any = None) -> int:

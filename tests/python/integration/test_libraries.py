@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import COMPILERS, INCLUDE, LIBRARIES, compile_and_link, need, run
 from library_host import SOURCES, check, steps
 

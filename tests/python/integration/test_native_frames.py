@@ -15,14 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-import fastprof
-from fastprof import profile, record_function
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import INCLUDE, compile_and_link, run
 from followed_programs import STRICT
 from library_host import SOURCES
+
+import fastprof
+from fastprof import profile, record_function
 
 pytestmark = pytest.mark.compilers
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 from annotation_doubles import build, nvtx_headers
-from cuda_double import build_driver_double, build_torch_streams, genuine_headers, run
+from cuda_double import build_driver_double, build_torch_streams, run
+from needs import NEEDS_CUPTI_HEADERS
 
 import fastprof
 from fastprof import _paths
 
 pytestmark = [
     pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
+    NEEDS_CUPTI_HEADERS,
     pytest.mark.skipif(not nvtx_headers(), reason="NVIDIA's headers of NVTX are not here"),
 ]
 

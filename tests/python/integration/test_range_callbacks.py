@@ -6,17 +6,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import ctypes
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from compilers import INCLUDE, compile_and_link
 
 import fastprof
 from fastprof import record_function
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import INCLUDE, compile_and_link
 
 pytestmark = pytest.mark.compilers
 

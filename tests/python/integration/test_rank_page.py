@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import SCREENSHOTS, Chromium, Page, find_chromium
+from chromium import SCREENSHOTS, Chromium, Page
+from needs import NEEDS_CHROMIUM
 from processes import python
 from simulated_jobs import SimulatedJob
 
 import fastprof
 from fastprof.ranks.path_text import path_values
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CHROMIUM]
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 # Red minus blue of the pixels where the map draws a rank: of its mean, and of each step.
 ROW = """(async () => {

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from compilers import EITHER_COMPILER, build
 
 import fastprof
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from compilers import EITHER_COMPILER, build
 
 pytestmark = pytest.mark.compilers
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import SCREENSHOTS, Chromium, find_chromium
+from chromium import SCREENSHOTS, Chromium
+from needs import NEEDS_CHROMIUM
 from processes import python
 from trace_tables import T0
 
@@ -22,10 +23,7 @@ from fastprof.model.columns import CodedColumn
 from fastprof.model.table import EventTable
 from fastprof.report.export import export_comparison, export_html
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CHROMIUM]
 
 
 HOSTILE = [

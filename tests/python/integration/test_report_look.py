@@ -7,15 +7,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from chromium import SCREENSHOTS, Chromium, find_chromium
+from chromium import SCREENSHOTS, Chromium
+from needs import NEEDS_CHROMIUM
 
 import fastprof
 from fastprof import record_function
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CHROMIUM]
 
 
 # What Chromium.open() waits for.

@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import SCREENSHOTS, Chromium, Page, find_chromium
+from chromium import SCREENSHOTS, Chromium, Page
+from needs import NEEDS_CHROMIUM
 from processes import python
 from report_reader import read_report
 
 import fastprof
 from fastprof import record_function
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CHROMIUM]
 
 
 @pytest.fixture(scope="module")

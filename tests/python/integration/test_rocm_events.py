@@ -6,13 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cuda_double import genuine_headers
+from needs import NEEDS_CUPTI_HEADERS
 from rocm_double import build_hip, build_streams, run
 
-pytestmark = [
-    pytest.mark.integrations,
-    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
-]
+pytestmark = [pytest.mark.integrations, NEEDS_CUPTI_HEADERS]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium, find_chromium
+from chromium import Chromium
+from needs import NEEDS_CHROMIUM
 
 import fastprof
 from fastprof import EventTable
@@ -129,7 +130,7 @@ def test_all_views_in_python_agree(program: str) -> None:
         assert sorted(claim.ns for claim in where) == sorted(expected.values())
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+@NEEDS_CHROMIUM
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_page_agrees(program: str, browser: Chromium, tmp_path: Path) -> None:
     rows, expected = PROGRAMS[program]
@@ -178,7 +179,7 @@ POOL: Rows = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+@NEEDS_CHROMIUM
 def test_the_page_folds_tasks_of_a_coroutine_and_idle_workers(
     browser: Chromium, tmp_path: Path
 ) -> None:
