@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -250,23 +249,6 @@ def test_diff_writes_names_that_are_no_unicode(tmp_path: Path) -> None:
     assert run("diff", path, path, "--json", tmp_path / "d.json") == 0
     document = json.loads((tmp_path / "d.json").read_text())
     assert document["names"][0]["name"] in ("half ? pair", "half \ufffd pair")
-
-
-def test_unknown_commands_and_choices_get_a_suggestion(tmp_path: Path, capsys: Capsys) -> None:
-    script = tmp_path / "train.py"
-    script.write_text("pass")
-    suggests = sys.version_info >= (3, 15)  # argparse itself does
-    for args, said in (
-        (("reprot", "x"), "maybe you meant 'report'?" if suggests else "did you mean report?"),
-        (
-            ("convert", "a", "b", "--to", "crome"),
-            "maybe you meant 'chrome'?" if suggests else "did you mean chrome?",
-        ),
-        ((script,), f" run {script}\n"),
-    ):
-        with pytest.raises(SystemExit) as caught:
-            run(*args)
-        assert caught.value.code == 2 and said in capsys.readouterr().err
 
 
 def test_a_report_needs_a_trace(

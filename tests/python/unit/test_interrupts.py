@@ -90,6 +90,15 @@ def names(p: fastprof.profile) -> list[str]:
     return [e.name for e in p.events() if e.name != "Python GC" and not e.is_python_function]
 
 
+def started(**options: Any) -> fastprof.profile:
+    """Return a running profile that has recorded a range."""
+    p = fastprof.profile(**options)
+    p.start()
+    with fastprof.record_function("work"):
+        pass
+    return p
+
+
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_second_stop_finishes_the_first(
     options: dict[str, Any], sessions: list[_core.Session]
@@ -98,11 +107,7 @@ def test_a_second_stop_finishes_the_first(
 
     def running() -> fastprof.profile:
         handled.clear()
-        p = fastprof.profile(on_trace_ready=lambda p: handled.append(p._results[-1]), **options)
-        p.start()
-        with fastprof.record_function("work"):
-            pass
-        return p
+        return started(on_trace_ready=lambda p: handled.append(p._results[-1]), **options)
 
     def check(p: fastprof.profile) -> None:
         p.stop()
@@ -176,20 +181,13 @@ def test_the_end_of_a_block(sessions: list[_core.Session]) -> None:
 
 
 def test_results_of_an_interrupted_stop_without_a_second(sessions: list[_core.Session]) -> None:
-    def running() -> fastprof.profile:
-        p = fastprof.profile()
-        p.start()
-        with fastprof.record_function("work"):
-            pass
-        return p
-
     def check(p: fastprof.profile) -> None:
         if p._stopping:
             assert names(p) == ["work"]
         p.stop()
         sessions.clear()
 
-    every_place(running, lambda p: p.stop(), check)
+    every_place(started, lambda p: p.stop(), check)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -294,10 +292,7 @@ def test_an_interrupt_inside_the_handler_is_not_followed_by_a_second_call() -> N
 
 
 def test_a_step_of_stop_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    p = fastprof.profile()
-    p.start()
-    with fastprof.record_function("work"):
-        pass
+    p = started()
     with monkeypatch.context() as patch:
 
         def fail() -> None:

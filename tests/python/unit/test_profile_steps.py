@@ -15,28 +15,6 @@ def names(profile: fastprof.profile) -> list[str]:
     return [event.trace_name for event in profile.events()]
 
 
-def run_steps(p: fastprof.profile, count: int) -> None:
-    for step in range(count):
-        with record_function(f"step {step}"):
-            pass
-        p.step()
-
-
-def test_schedule_records_its_active_steps() -> None:
-    ready: list[list[str]] = []
-    with fastprof.profile(
-        schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
-        on_trace_ready=lambda p: ready.append(names(p)),
-    ) as p:
-        run_steps(p, 10)
-    assert ready == [
-        ["ProfilerStep#2", "step 2", "ProfilerStep#3", "step 3"],
-        ["ProfilerStep#6", "step 6", "ProfilerStep#7", "step 7"],
-    ]
-    assert p.step_num == 10
-    assert p.key_averages()[0].key == "ProfilerStep*"
-
-
 def test_a_refused_action_changes_nothing() -> None:
     actions: list[Any] = [ProfilerAction.RECORD, "nonsense", ProfilerAction.RECORD]
     p = fastprof.profile(schedule=lambda step: actions[step])

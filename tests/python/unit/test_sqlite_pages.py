@@ -19,21 +19,8 @@ from fastprof.importers.source import Source
 from fastprof.importers.sqlite_file import SqliteFile
 
 EDGES = [
-    0,
-    1,
-    -1,
-    127,
-    -128,
-    128,
-    32767,
-    -32768,
-    8388607,
-    -8388608,
-    2**31 - 1,
-    -(2**31),
-    2**47 - 1,
-    -(2**47),
-]
+    0, 1, -1, 127, -128, 128, 32767, -32768, 8388607, -8388608, 2**31 - 1, -(2**31), 2**47 - 1, -(2**47),
+]  # fmt: skip
 EDGES += [2**63 - 1, -(2**63)]
 
 
