@@ -65,12 +65,6 @@ def double_backward() -> None:
     g.sum().backward()
 
 
-def views_in_place() -> None:
-    """Views, updated in place, outside of autograd."""
-    x = torch.zeros(4, 4)
-    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
-
-
 def branch(x: torch.Tensor) -> torch.Tensor:
     """The branch that `overtaken` forks."""
     return torch.cosh(x) + torch.sinh(x)
