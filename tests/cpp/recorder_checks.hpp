@@ -44,9 +44,14 @@ constexpr fp::Site site_of_async(const char* name) {
                        name, __FILE__, "", __LINE__);
 }
 
-// A session that is started where it is declared.
+// A session that is started where it is declared; its capture is validated.
 struct FASTPROF_HIDDEN Running : fp::Session {
   explicit Running(Options options = {}) : Session(std::move(options)) { start(); }
+  const fp::Capture& stop() {
+    const fp::Capture& stopped = Session::stop();
+    fp::validate_capture(stopped);
+    return stopped;
+  }
 };
 
 inline const std::string& name_of(const fp::Capture& capture, size_t row) {

@@ -3,7 +3,6 @@
 // and what a full disk, a stop or a fork costs is counted or gone, without a hang.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>

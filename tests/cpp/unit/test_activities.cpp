@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activities of devices: rows beside those of threads, links to the ranges that launched them, what
 // belongs to a thread-local session, traces, and what is refused.
-#include <unistd.h>
-
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 #include "fastprof/session/activities.hpp"
 #include "recorder_checks.hpp"

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activity files: portions of several backends, files that end with a part of one, damaged ones;
 // the work of a process that was killed, in what is recovered of it.
-#include <unistd.h>
-
 #include <csignal>
 #include <fstream>
 #include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "backing_file_checks.hpp"
 #include "core/activity_file.hpp"
 #include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/capture/validate.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 #include "fastprof/recover.hpp"
 #include "fastprof/session/activities.hpp"

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges that a program reports through other interfaces: stacks by thread and domain, ranges that
 // end on another thread, attributes, and sessions that start and stop meanwhile.
-#include <unistd.h>
-
 #include <atomic>
 #include <map>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "../check.hpp"
 #include "backends/annotations/domain.hpp"
 #include "backends/annotations/fork.hpp"
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/annotations/wide_text.hpp"
-#include "fastprof/fastprof.hpp"
 #include "recorder_checks.hpp"
 #include "temporary_folder.hpp"
 #include "text_checks.hpp"

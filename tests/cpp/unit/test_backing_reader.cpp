@@ -3,10 +3,6 @@
 // accepted at the limits.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <string>
-#include <vector>
 
 #include "backing_image.hpp"
 #include "text_checks.hpp"

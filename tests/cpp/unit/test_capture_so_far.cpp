@@ -2,7 +2,6 @@
 // Session::capture_so_far(): a copy of what was recorded, again and again, while recording goes on.
 #include <atomic>
 #include <thread>
-#include <vector>
 
 #include "recorder_checks.hpp"
 
@@ -25,7 +24,6 @@ TEST(capture_so_far_leaves_everything_to_the_stop) {
     }
   }
   session.stop();
-  fp::validate_capture(session.capture());
   CHECK_EQ(session.capture().size(), 20001);
   CHECK(finished(session.capture(), 0));
   CHECK_EQ(session.dropped_events(), 0);
@@ -69,7 +67,6 @@ TEST(capture_so_far_while_threads_record) {
   stop.store(true);
   for (auto& thread : threads) thread.join();
   session.stop();
-  fp::validate_capture(session.capture());
   CHECK_EQ(session.capture().size() + session.dropped_events(), 2 * produced.load());
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <random>
 #include <thread>
-#include <vector>
 
 #include "backing_file_checks.hpp"
 #include "text_checks.hpp"

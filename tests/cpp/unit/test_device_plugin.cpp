@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device plug-ins in one process: clocks, collections from many threads, forked children, faults,
 // and the exclusive profiler.
-#include <unistd.h>
-
 #include <atomic>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "backends/plugin/plugin_library.hpp"
 #include "core/device_backend.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 #include "fastprof/session/clock_line.hpp"
 #include "recorder_checks.hpp"

@@ -3,7 +3,6 @@
 // abi_layout.hpp.
 #include <cstddef>
 #include <cstring>
-#include <string>
 
 #include "recorder_checks.hpp"
 

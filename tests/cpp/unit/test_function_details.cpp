@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Details of a RecordFunction in a session: numbers, overload name, inputs.
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "check.hpp"
 #include "fastprof/export/forward_backward.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/op_inputs/op_inputs.hpp"
 #include "recorder_checks.hpp"

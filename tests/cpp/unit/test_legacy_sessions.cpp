@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "../legacy_checks.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/legacy.hpp"
 #include "recorder_checks.hpp"
 

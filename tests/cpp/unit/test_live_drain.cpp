@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "recorder_checks.hpp"
 
@@ -28,7 +27,6 @@ TEST(live_drain_moves_what_is_finished) {
     CHECK(drained > 40000);
   }
   const fp::Capture& capture = session.stop();
-  fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 60001);
   CHECK_EQ(capture.dropped_total(), 0);
   CHECK_EQ(name_of(capture, 0), "around everything");
@@ -95,7 +93,6 @@ TEST(drain_while_others_record) {
   stop.store(true);
   for (auto& thread : threads) thread.join();
   const fp::Capture& capture = session.stop();
-  fp::validate_capture(capture);
   CHECK_EQ(capture.size() + capture.dropped_total(), 2 * produced.load());
   size_t wrong = 0;
   for (size_t i = 0; i < capture.size(); ++i) {

@@ -2,7 +2,6 @@
 // Expressions as arguments of the macros: temporaries live long enough, exceptions propagate out of
 // the macro, and nothing is evaluated while nothing records.
 #include <stdexcept>
-#include <string>
 
 #include "check.hpp"
 #include "recorder_checks.hpp"

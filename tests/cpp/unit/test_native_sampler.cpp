@@ -2,13 +2,10 @@
 // NativeSampler against programs whose shares are known, and against what may happen to threads.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "check.hpp"

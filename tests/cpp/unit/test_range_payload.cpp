@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters and native stacks of ranges, through a session: what a program sees.
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <thread>
-#include <vector>
 
 #include "check.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordFunction's macros, and functions as a session records them, with and without callbacks.
 #include <cstring>
-#include <string>
 
 #include "fastprof/primitives/record_function_macros.hpp"
 #include "record_function_checks.hpp"

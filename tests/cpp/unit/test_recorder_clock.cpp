@@ -4,7 +4,6 @@
 #include <memory>
 #include <random>
 #include <thread>
-#include <vector>
 
 #include "recorder_checks.hpp"
 

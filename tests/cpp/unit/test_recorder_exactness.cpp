@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
-#include <vector>
 
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/session_control.hpp"

@@ -2,10 +2,8 @@
 // Sessions as intervals: nested, overlapping, started and stopped anywhere; which records belong to
 // each.
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "recorder_checks.hpp"
 

@@ -3,12 +3,10 @@
 // in turn. Whatever happens, a session is over as a whole or runs as a whole, and nothing of the
 // recorder stays with it.
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
 #include <new>
-#include <string>
 #include <thread>
 
 #include "fastprof/recover.hpp"

@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spill file: copies of sites, its descriptor, and writes and reads that fail.
+// The spill file: copies of sites, its descriptor, writes and reads that fail, and what a session
+// counts that its file lost.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <string>
-#include <vector>
+#include <thread>
 
 #include "fastprof/session/private_folder.hpp"
+#include "fastprof/session/spill.hpp"
 #include "process_changes.hpp"
-#include "spill_checks.hpp"
+#include "recorder_checks.hpp"
 #include "text_checks.hpp"
 
 using namespace recorder_checks;
-using namespace spill_checks;
 using namespace process_changes;
 
 namespace {
+
+constexpr size_t kSlots = 2725;  // of a chunk: (65536 - 128) / 24
+
+size_t units_in(fp::SpillFile& file, uint64_t* lost = nullptr) {
+  size_t units = 0;
+  uint64_t missing = 0;
+  const bool whole = file.read_back(
+      [&units](const fp::TrackInfo&, const fp::PinnedRun& run) {
+        units += static_cast<size_t>(run.end - fp::chunk_slots(run.chunk));
+      },
+      missing);
+  CHECK_EQ(whole, missing == 0);
+  if (lost != nullptr) *lost = missing;
+  return units;
+}
 
 fp::Site site_named(const char* name) {
   fp::Site site{};
@@ -144,4 +159,32 @@ TEST(what_cannot_be_read_back_is_lost) {
   uint64_t lost = 0;
   CHECK_EQ(units_in(file, &lost), 10);
   CHECK_EQ(lost, kSlots + 10);
+}
+
+TEST(a_session_counts_what_its_file_lost) {
+  fp::State* s = fp::state();
+  fp::Session session(
+      with(&Options::overflow, fp::OverflowPolicy::spill_to_file, &Options::max_bytes, 4 * 65536));
+  const int fd = next_descriptor();
+  session.start();
+  for (size_t i = 0; i < 10 * kSlots; ++i) {
+    FASTPROF_RANGE("step");
+  }
+  for (int i = 0; i < 6000; ++i) {  // until the file has all closed chunks
+    {
+      fp::StateLock hold(s);
+      if (s->sessions[0].pinned_chunks == 1) break;
+    }
+    fp::request_spill(s);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  struct stat facts;
+  CHECK(::fstat(fd, &facts) == 0 && facts.st_nlink == 0);
+  CHECK_EQ(::ftruncate(fd, 24000), 0);
+  session.stop();
+  CHECK_EQ(session.spilled_bytes(), static_cast<uint64_t>(facts.st_size));
+  CHECK(session.capture().size() + session.dropped_events() >= 10 * kSlots);
+  CHECK_EQ(session.dropped_events(fp::DropCause::spill_failed), session.spilled_bytes() / 24);
+  CHECK_EQ(session.spill_error(), 0);  // no write failed
+  CHECK(!is_open(fd));
 }

@@ -2,11 +2,9 @@
 // ThreadLocalState: snapshots, guards, the users' slots, and what a forked child keeps.
 #include <atomic>
 #include <memory>
-#include <string>
 #include <thread>
 
 #include "check.hpp"
-#include "fastprof/fastprof.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/thread_local_state.hpp"
 #include "recorder_checks.hpp"

@@ -7,14 +7,11 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <fstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "capture_builder.hpp"
 #include "check.hpp"
