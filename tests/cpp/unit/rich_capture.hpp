@@ -64,7 +64,8 @@ inline fastprof::Capture rich_capture() {
          detail_block_word(DetailType::counters_begin, 4, written), 100, 1000, 50, 50,
          detail_block_word(DetailType::counters_end, 4, written), 350, 1200, 90, 70,
          detail_block_word(DetailType::cpp_stack, 2), 0xdeadbeef, 0x1000,
-         detail_block_word(DetailType::json, 1), json, detail_block_word(DetailType::nothing, 1), 0x77,
+         detail_block_word(DetailType::json, 1), json,
+         detail_block_word(DetailType::nothing, 1), 0x77,
          detail_block_word(DetailType::modules, 1), modules},
         event_flag::detail);
   // clang-format on

@@ -236,9 +236,10 @@ TEST(args_of_an_op_are_those_that_are_known) {
   };
   // clang-format off
   const Case cases[] = {
-      {{}, ""}, {{0}, "S"}, {{none}, ""}, {{5, 3}, "SF"}, {{0, 3}, "SF"}, {{none, 3}, ""}, {{5, 0}, "S"},
-      {{5, none}, "S"}, {{5, 3, 1}, "SFR"}, {{none, 3, 2}, "R"}, {{5, 3, 0}, "SF"}, {{5, 3, none, 0}, "SFN"},
-      {{5, 3, 6, 7}, "SFRN"}, {{5, 3, 6, none}, "SFR"}, {{5, 3, 6, 7, 8}, "SFRN"}};
+      {{}, ""}, {{0}, "S"}, {{none}, ""}, {{5, 3}, "SF"}, {{0, 3}, "SF"}, {{none, 3}, ""},
+      {{5, 0}, "S"}, {{5, none}, "S"}, {{5, 3, 1}, "SFR"}, {{none, 3, 2}, "R"}, {{5, 3, 0}, "SF"},
+      {{5, 3, none, 0}, "SFN"}, {{5, 3, 6, 7}, "SFRN"}, {{5, 3, 6, none}, "SFR"},
+      {{5, 3, 6, 7, 8}, "SFRN"}};
   // clang-format on
   for (const Case& c : cases) {
     CaptureBuilder b;
