@@ -56,7 +56,7 @@ def test_nothing_is_loaded():
 def run(folder: Path, *words: str, wait_s: float = 0.01) -> tuple[int, str]:
     (folder / "test_suite.py").write_text(SUITE)
     (folder / "pytest.ini").write_text(
-        "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider\n"
+        "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider -p no:randomly\n"
     )
     done = python("-m", "pytest", *PLUGIN, *words, cwd=folder, WAIT_S=str(wait_s))
     return done.returncode, done.stdout + done.stderr

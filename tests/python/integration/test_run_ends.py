@@ -108,7 +108,18 @@ WORDS = {
     "folder": ["pack", "a"],
     "zipapp": ["app.pyz", "a"],
     "code": ["-c", "import sys; print(sys.argv); sys.exit(3)", "-x"],
-    "pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "test_one.py"],
+    "pytest": [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "-c",
+        os.devnull,
+        "test_one.py",
+    ],
     "unittest": ["-m", "unittest", "test_one"],
 }
 UNDER = {"plain": (), "profiled": ("-m", "fastprof", "run", "--no-trace")}
