@@ -165,8 +165,11 @@ class Samples:
         """
         if by not in ("thread", "function", "line"):
             raise errors.ValueError(f"cannot group by {by!r}. Use thread, function or line.")
-        stacks, period_s = self.stacks, self.stacks.period_ns / 1e9
-        key = self._key(by)
+        stacks, key = self.stacks, self._key(by)
+        ticks = stacks.counts.get("ticks", 0)
+        # A sample also stands for the ticks that were missed.
+        seen = ticks / (ticks + stacks.counts.get("missed_ticks", 0)) if ticks else 1.0
+        period_s = stacks.period_ns / 1e9 / seen
         found: dict[tuple[str, str, int], list[float]] = {}
         masks = (stacks.in_mode("gil"), stacks.is_blocked_holder, stacks.in_mode("gil_wait"))
         for column, mask in enumerate(masks):
