@@ -30,6 +30,11 @@ typedef struct {
   NSUInteger width, height, depth;
 } MTLSize;
 
+static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+  MTLSize size = {width, height, depth};
+  return size;
+}
+
 @class MTLCompileOptions;
 @protocol MTLDevice;
 @protocol MTLCommandQueue;
