@@ -17,8 +17,6 @@ __all__ = ["DeviceColumns", "HasDeviceLinks", "device_columns"]
 
 Array: TypeAlias = NDArray[Any]
 
-# Categories of the device work that is attached to the range that launched it. Waits are not attached.
-
 
 class HasDeviceLinks(Protocol):
     """The part of a capture that is read here."""
@@ -67,6 +65,7 @@ def _kernels(
     row: Array, launching: Array, columns: Mapping[str, Array], sites: SiteTable, device: Array
 ) -> KernelTable | None:
     site = columns["site"]
+    # Only work is attached to the range that launched it; waits are not.
     is_work = np.array([category in DEVICE_WORK for category in sites.field("category")], np.bool_)
     chosen = (launching >= 0) & is_work[site[row]]
     rows, ranges = row[chosen], launching[chosen]
