@@ -7,12 +7,12 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from compilers import INCLUDE, compile_and_link
 from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,13 +141,9 @@ def build_torch_streams(folder: Path) -> Path:
 
 def shared_library(source: str, made: Path, *flags: str) -> Path:
     """Return `made`, a library built from tests/doubles/<source>."""
-    subprocess.run(
-        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
-         f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", str(ROOT / "tests" / "doubles" / source),
-         "-o", str(made), "-ldl", "-pthread"],
-        check=True, timeout=300,
-    )  # fmt: skip
-    return made
+    includes = [f"-I{ROOT / 'csrc'}", f"-I{INCLUDE}"]
+    own = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags, *includes)
+    return compile_and_link("g++", made, [ROOT / "tests" / "doubles" / source], *own)
 
 
 def build_double(

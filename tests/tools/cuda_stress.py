@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from compilers import LAUNCHER
 from cuda_double import ROOT, CudaHeaders, build_double, build_runtime_double, genuine_headers
 
 CUPTI_FUNCTIONS = (
@@ -50,7 +51,7 @@ class Stress:
         includes = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}"]
         for source, target in zip(sources, made, strict=True):
             subprocess.run(
-                [*command, *includes, "-c", str(source), "-o", str(target)],
+                [*LAUNCHER, *command, *includes, "-c", str(source), "-o", str(target)],
                 check=True,
                 timeout=3000,
             )

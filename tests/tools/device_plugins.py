@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from compilers import INCLUDE, ROOT, need
+from compilers import INCLUDE, ROOT, compile_and_link, need
 from processes import python
 
 EXAMPLE = ROOT / "examples" / "device_plugin"
@@ -48,13 +48,9 @@ def build_toy(folder: Path) -> Path:
 
 def build_broken(folder: Path) -> Path:
     """Return the plug-in with the fault that BROKEN names, built into `folder`."""
-    made = folder / "libbroken.so"
     source = ROOT / "tests" / "doubles" / "plugin" / "broken_plugin.cpp"
-    subprocess.run(
-        [need("g++"), "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{INCLUDE}", str(source), "-o", str(made)],
-        check=True, timeout=120,
-    )  # fmt: skip
-    return made
+    flags = ("-std=c++17", "-O1", "-shared", "-fPIC", f"-I{INCLUDE}")
+    return compile_and_link("g++", folder / "libbroken.so", [source], *flags)
 
 
 def run(plugin: Path, program: str, folder: Path, **environment: str) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import LAUNCHER
 from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ _LANGUAGE = (
     "-fexceptions", "-fno-objc-exceptions", "-DGNUSTEP=1", "-DGNUSTEP_BASE_LIBRARY=1", "-DGNU_RUNTIME=1",
 )  # fmt: skip
 _COMMON = (
-    "-std=c++17", "-fPIC", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden",
+    "-std=c++17", "-fPIC", "-g", "-O0", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden",
     f"-I{ROOT / 'csrc' / 'include'}", f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'tests' / 'cpp'}", f"-I{DOUBLES}",
 )  # fmt: skip
 
@@ -132,7 +133,7 @@ def _backend_objects(folder: Path, flags: Sequence[str]) -> list[Path]:
 def _compile(source: Path, folder: Path, flags: Sequence[str]) -> Path:
     made = folder / f"{source.name}.o"
     language = [*_LANGUAGE, *_objc_includes()] if source.suffix == ".mm" else ["-x", "c++"]
-    _run(["clang++", *language, *_COMMON, *flags, "-c", source, "-o", made])
+    _run([*LAUNCHER, "clang++", *language, *_COMMON, *flags, "-c", source, "-o", made])
     return made
 
 

@@ -79,7 +79,7 @@ class SampledStacks:
 
     @property
     def period_ns(self) -> int:
-        """Mean time between two samples of a thread."""
+        """Time between two ticks if none is missed (counts["missed_ticks"])."""
         return round(1e9 / self.hz)
 
     @property

@@ -16,7 +16,6 @@ from fastprof.model.table import EventKind, EventTable
 from fastprof.model.tree import EventTree
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
-from fastprof.views.event_columns import table_of_events
 from fastprof.views.event_copies import events_of_states, flat_states
 from fastprof.views.event_nesting import link_events, without_repeats
 from fastprof.views.frame import (
@@ -30,6 +29,7 @@ from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FROM_FIRST, SUMMED, FunctionEventAvg
 from fastprof.views.list_outputs import ListOutputs
 from fastprof.views.row_list import T
+from fastprof.views.table_of_events import table_of_events
 from fastprof.views.table_rows import AverageRows, TableRows
 
 __all__ = ["EventList"]

@@ -19,13 +19,13 @@ from fastprof.model.table import CodedColumn, EventFlag
 from fastprof.model.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
 from fastprof.views.call_numbers import CallNumbers, call_numbers
-from fastprof.views.event_columns import PLAIN_FIELDS
 from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows
 from fastprof.views.frame import EventFrame, display_codes
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import Deferred, FunctionEventAvg
 from fastprof.views.interval import Interval, Kernel
 from fastprof.views.names import demangle
+from fastprof.views.table_of_events import PLAIN_FIELDS
 
 __all__ = ["AverageRows", "TableRows", "list_order", "tree_of"]
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import compile_and_link
 from cuda_double import ROOT, build_double, build_driver_double, genuine_headers, run
 from needs import NEEDS_CUPTI_HEADERS
 
@@ -131,8 +130,9 @@ def test_occupancies_are_those_of_nvidias_calculator(tmp_path: Path) -> None:
         pytest.skip("NVIDIA's cuda_occupancy.h is not here")
     (tmp_path / "main.cpp").write_text(OCCUPANCY)
     includes = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", f"-I{folders[-1]}"]
-    command = ["g++", "-std=c++17", "-O1", *includes, "main.cpp", "-o", "main"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
+    compile_and_link(
+        "g++", tmp_path / "main", [tmp_path / "main.cpp"], "-std=c++17", "-O1", *includes
+    )
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
 
@@ -186,15 +186,14 @@ extern "C" void collective(void (*launch)()) {
 def test_kernels_of_collectives_have_the_ops_metadata(double: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     home = Path(torch.__file__).parent
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
-    if compiler is None or not (home / "include" / "torch").is_dir():
-        pytest.skip("needs a compiler and torch's headers, to make a collective without a device")
+    if not (home / "include" / "torch").is_dir():
+        pytest.skip("needs torch's headers, to make a collective without a device")
     (tmp_path / "collective.cpp").write_text(COLLECTIVE)
-    subprocess.run(
-        [compiler, "-std=c++20", "-O0", "-w", "-DNDEBUG", "-DUSE_DISTRIBUTED", "-DUSE_C10D", "-shared", "-fPIC",
-         f"-I{home}/include", f"-I{home}/include/torch/csrc/api/include", "collective.cpp", "-o", "collective.so",
-         f"-L{home}/lib", "-ltorch_cpu", "-lc10"],
-        cwd=tmp_path, check=True, timeout=600,
+    compile_and_link(
+        "g++", tmp_path / "collective.so", [tmp_path / "collective.cpp"],
+        "-std=c++20", "-O0", "-w", "-DNDEBUG", "-DUSE_DISTRIBUTED", "-DUSE_C10D", "-shared", "-fPIC",
+        f"-I{home}/include", f"-I{home}/include/torch/csrc/api/include",
+        "-Wl,--no-as-needed", f"-L{home}/lib", "-ltorch_cpu", "-lc10",
     )  # fmt: skip
     run(double, """
 import torch

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import LAUNCHER
 from cuda_double import ROOT, build_torch_streams, genuine_headers, run
 from needs import NEEDS_CUPTI_HEADERS
 
@@ -59,7 +60,7 @@ def test_torch_tells_its_stream_by_the_functions_that_we_call(tmp_path: Path) ->
     made = tmp_path / "check.o"
     folders = [f"-I{folder}" for folder in (torch, *genuine_headers()[0].folders)]
     subprocess.run(
-        ["g++", "-std=c++20", "-c", "-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE", *folders,
+        [*LAUNCHER, "g++", "-std=c++20", "-c", "-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE", *folders,
          "tests/doubles/cuda/torch_stream_check.cpp", "-o", str(made)],
         cwd=ROOT, check=True, timeout=300,
     )  # fmt: skip

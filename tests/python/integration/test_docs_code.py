@@ -9,11 +9,11 @@ string `text` require something that tests lack (a trainer, a model) and are lef
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import compile_and_link
 from processes import python
 
 import fastprof
@@ -68,18 +68,12 @@ CPP_PAGES = [page for page in PAGES if page.name not in ELSEWHERE and blocks(pag
 @pytest.mark.parametrize("page", CPP_PAGES, ids=lambda p: p.name)
 @pytest.mark.compilers
 def test_cpp_blocks(page: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
+    source, flags = tmp_path / "program.cpp", ["-std=c++17", f"-I{_paths.include_dir()}"]
     for code in blocks(page, "cpp"):
-        (tmp_path / "program.cpp").write_text(code)
+        source.write_text(code)
         is_program = "int main(" in code  # otherwise a source file of an annotated library
-        output = ["-o", "program", "-pthread", "-ldl"] if is_program else ["-c"]
-        subprocess.run(
-            [compiler, "-std=c++17", f"-I{_paths.include_dir()}", "program.cpp", *output],
-            cwd=tmp_path,
-            check=True,
-            timeout=TIMEOUT_S,
+        compile_and_link(
+            "g++", tmp_path / "program", [source], *flags, *(() if is_program else ("-c",))
         )
         if is_program:
             subprocess.run(["./program"], cwd=tmp_path, check=True, timeout=TIMEOUT_S)

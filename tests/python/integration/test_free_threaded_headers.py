@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "packaging"))
 
 import interpreters
 
-pytestmark = pytest.mark.compilers
+pytestmark = pytest.mark.nightly  # compiles forty files
 
 # Types written by hand, callbacks of the interpreter, and whatever touches its threads.
 _TOUCHES_PYTHON = re.compile(
