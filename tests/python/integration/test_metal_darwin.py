@@ -24,7 +24,8 @@ SOURCES = (
 
 # Of a 64-bit Mach-O file: magic number, then the processor.
 @pytest.mark.parametrize(
-    ("processor", "counting"), [("aarch64", "-fobjc-arc"), ("x86_64", "-fno-objc-arc")]
+    ("processor", "counting"),
+    [("aarch64", "-fobjc-arc"), pytest.param("x86_64", "-fno-objc-arc", marks=pytest.mark.nightly)],
 )
 def test_the_metal_profiler_compiles_for_macos(
     processor: str, counting: str, tmp_path: Path

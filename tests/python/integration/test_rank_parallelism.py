@@ -142,12 +142,11 @@ def stage_of(job: fastprof.ranks.Job, rank: int) -> str:
 @pytest.mark.parametrize(
     ("program", "size", "stage"),
     [
-        (FSDP, 2, "forward"),
-        (FSDP, 4, "forward"),
-        (TENSOR, 2, "optimizer"),
-        (TENSOR, 4, "optimizer"),
+        pytest.param(FSDP, 2, "forward", id="fsdp-2", marks=pytest.mark.nightly),
+        pytest.param(FSDP, 4, "forward", id="fsdp-4"),
+        pytest.param(TENSOR, 2, "optimizer", id="tensor-2", marks=pytest.mark.nightly),
+        pytest.param(TENSOR, 4, "optimizer", id="tensor-4"),
     ],
-    ids=["fsdp-2", "fsdp-4", "tensor-2", "tensor-4"],
 )
 def test_the_slow_rank_of_a_sharded_model(
     tmp_path: Path, program: str, size: int, stage: str
@@ -169,7 +168,7 @@ def test_the_slow_rank_of_a_sharded_model(
     assert max(spent, key=lambda key: spent[key]) == (1, "planted")
 
 
-@pytest.mark.parametrize(("size", "slow"), [(2, 1), (4, 2)])
+@pytest.mark.parametrize(("size", "slow"), [pytest.param(2, 1, marks=pytest.mark.nightly), (4, 2)])
 def test_the_slow_stage_of_a_pipeline(tmp_path: Path, size: int, slow: int) -> None:
     job = job_of(tmp_path, PIPELINE, size, slow)
     assert job.problems == [] and job.ranks == list(range(size))
@@ -199,7 +198,7 @@ def test_the_slow_stage_of_a_pipeline(tmp_path: Path, size: int, slow: int) -> N
     assert max(spent, key=lambda key: spent[key]) == (slow, "planted")
 
 
-@pytest.mark.parametrize(("size", "slow"), [(4, 3), (8, 5)])
+@pytest.mark.parametrize(("size", "slow"), [pytest.param(4, 3, marks=pytest.mark.nightly), (8, 5)])
 def test_groups_have_sequences_of_their_own(tmp_path: Path, size: int, slow: int) -> None:
     """A grid of two rows: each rank is in the group of all, of its row and of its column."""
     job = job_of(tmp_path, GRID, size, slow)
