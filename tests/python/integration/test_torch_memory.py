@@ -315,10 +315,10 @@ def test_many_profiles_take_no_memory() -> None:
             warnings.simplefilter("ignore")
             for _ in range(3):
                 before = anonymous_kilobytes()
-                profiles(100)
+                profiles(250)
                 gc.collect()
                 growth.append(anonymous_kilobytes() - before)
-    assert min(growth[1:]) < 320, growth  # what leaks does so in each round
+    assert min(growth[1:]) < 512, growth  # what leaks does so in each round
 
 
 def test_the_self_test_is_in_no_profile(tmp_path: Path) -> None:
