@@ -74,9 +74,12 @@ def test_a_killed_rank_of_a_real_job(tmp_path: Path) -> None:
     assert [ns >= 0 for ns in durations] == [step < 7 for step in job.steps.tolist()]
     # Steps from the killed rank's last one on are in no mean: collectives of survivors fail in them.
     means = [int(row[job.steps < 7].mean()) for row in job.parts("duration_ns")]
-    assert [row["duration_ns"] for row in values["ranks"]] == means
     table = fastprof.recover(tmp_path / "ranks" / killed["records"])
-    assert killed["last_ns"] == table.t1_ns
+    # Each reading of killed ranks' records looks at the clock once more.
+    error_ns = 2 * table.clock_error_ns + 1
+    for row, mean in zip(values["ranks"], means, strict=True):
+        assert abs(row["duration_ns"] - mean) <= (error_ns if row["rank"] == 2 else 0)
+    assert abs(killed["last_ns"] - table.t1_ns) <= error_ns
     assert sum(table.name(row) == "forward" for row in range(len(table))) == 6
     assert list(job.collectives.rank[job.collectives.group == 0]).count(2) == 6
     with pytest.raises(fastprof.errors.FormatError, match="rank 2 was killed"):

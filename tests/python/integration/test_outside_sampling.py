@@ -86,19 +86,22 @@ def running(code: str, interpreter: str = sys.executable) -> Iterator[subprocess
             it.kill()
 
 
-def sampled(pid: int, seconds: float, least: int) -> OutsideProfile:
+def sampled(pid: int, seconds: float, least: int, hz: int = 1000) -> OutsideProfile:
     """Samples of a process, for as long as a busy machine needs to take some."""
     for _ in range(20):
-        found = sample_from_outside(pid, 1000, seconds)
+        found = sample_from_outside(pid, hz, seconds)
         if found.stacks is not None and found.stacks.counts["ticks"] >= least:
             return found
     raise AssertionError("hardly any samples")
 
 
 def test_shares_of_planted_functions(interpreter: str) -> None:
-    """Ten functions use 1/55 to 10/55 of the time; chi-square with 9 degrees of freedom, bound far beyond chance."""
+    """Ten functions use 1/55 to 10/55 of the time; chi-square with 9 degrees of freedom, bound far beyond chance.
+
+    At 100 Hz samples are independent: a program that waits 20 ms for a CPU has 20 equal ones at 1,000 Hz.
+    """
     with running(PLANTED, interpreter) as program:
-        found = sampled(program.pid, 2, 300)
+        found = sampled(program.pid, 4, 100, hz=100)
     assert found.stacks is not None
     shares = {s.name: s for s in Samples(found.stacks).shares(mode="cpu")}
     counts = [shares[f"f{i}"].total if f"f{i}" in shares else 0 for i in range(1, 11)]

@@ -273,8 +273,9 @@ def test_bounded_memory_counts_what_it_drops() -> None:
 
 def test_overwriting_keeps_the_newest() -> None:
     with fastprof.profile(max_bytes=1 << 18, overflow="overwrite_oldest") as p:
-        for i in range(20_000):
-            with record_function("old" if i < 10_000 else "new"):
+        # 20,000 new ranges of 24 bytes exceed the bound, wherever in a chunk the thread begins.
+        for i in range(40_000):
+            with record_function("old" if i < 20_000 else "new"):
                 pass
     assert set(names(p)) == {"new"}
     assert p.event_table.dropped["overwritten"] > 0
