@@ -156,7 +156,8 @@ def test_children_threads_and_interrupts(calls):
             for _ in range(5):
                 pid = os.fork()
                 if pid == 0:
-                    with fastprof.profile(sample_hz=2000, native=True) as own: work()
+                    with fastprof.profile(sample_hz=2000, native=True) as own:
+                        for _ in range(5): work()  # 0.2 s, within which a busy machine runs the sampler
                     os._exit(7 if len(own.samples()) else 8)
                 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
                 assert subprocess.run([sys.executable, "-c", "print(5)"], capture_output=True).stdout == b"5\\n"

@@ -78,6 +78,31 @@ def test_a_small_bound_keeps_everything(tmp_path: Path) -> None:
     assert "spill" not in profile.missing
 
 
+@pytest.mark.parametrize(("overflow", "bound"), [("spill", BOUND), ("drop_newest", 1 << 20)])
+def test_ranges_that_an_earlier_profile_left_open_take_no_room(overflow: str, bound: int) -> None:
+    opened, ended = threading.Event(), threading.Event()
+
+    def leave_open() -> None:
+        for _ in range(20):  # each in a chunk of its own
+            record_function("open").__enter__()
+            work(2_000)
+        opened.set()
+        ended.wait()
+
+    thread = threading.Thread(target=leave_open)
+    try:
+        with fastprof.profile():
+            thread.start()
+            opened.wait()
+        with fastprof.profile(overflow=overflow, max_bytes=bound) as profile:
+            work(5_000)
+    finally:
+        ended.set()
+        thread.join()
+    assert len(profile.event_table) == 5_001
+    assert not any(profile.event_table.dropped.values())
+
+
 def test_stacks_shapes_and_schedules_survive(tmp_path: Path) -> None:
     finished = []
     with fastprof.profile(

@@ -82,7 +82,7 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing, uint64_t lifte
   if (overwriting == 0) {
     if ((chunk = own_idle_chunk(s, track)) != nullptr) chunk = recycle(s, chunk);
   }
-  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0, lifted != 0);
+  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0, room != 0);
   if (chunk == nullptr) {
     chunk = overwriting != 0 ? oldest_idle_chunk(s, track) : nullptr;
     if (chunk == nullptr) return nullptr;
