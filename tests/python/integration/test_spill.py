@@ -78,7 +78,10 @@ def test_a_small_bound_keeps_everything(tmp_path: Path) -> None:
     assert "spill" not in profile.missing
 
 
-@pytest.mark.parametrize(("overflow", "bound"), [("spill", BOUND), ("drop_newest", 1 << 20)])
+@pytest.mark.parametrize(
+    ("overflow", "bound"),
+    [("spill", BOUND), ("drop_newest", 1 << 20), ("overwrite_oldest", 1 << 20)],
+)
 def test_ranges_that_an_earlier_profile_left_open_take_no_room(overflow: str, bound: int) -> None:
     opened, ended = threading.Event(), threading.Event()
 

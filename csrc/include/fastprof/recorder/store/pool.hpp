@@ -216,14 +216,8 @@ inline Chunk* carve_chunk(Slab* slab) noexcept {
   return chunk;
 }
 
-// Takes a chunk from the free list, or carves one; null if memory is short, or State::max_chunks
-// are in use and `pinned`, whether a session that keeps its records will pin it, is false.
-// State::lock held.
-inline Chunk* take_chunk(State* s, bool populate, bool pinned) noexcept {
-  // The bound applies to chunks in use, not to all: an overwriting session of 1 MB must wrap at 1
-  // MB even if an earlier session left free chunks. A session that keeps its records counts its
-  // pins instead: chunks in use may be those of ranges that an earlier session left open.
-  if (s->chunk_count - s->free_count >= s->max_chunks && !pinned) return nullptr;
+// Takes a chunk from the free list, or carves one; null if memory is short. State::lock held.
+inline Chunk* take_chunk(State* s, bool populate) noexcept {
   if (Chunk* chunk = s->free_chunks) {
     s->free_chunks = chunk->next;
     --s->free_count;

@@ -61,6 +61,34 @@ inline Chunk* oldest_idle_chunk(State* s, const Track* track) noexcept {
   return best;
 }
 
+// Chunks whose records are older than every live session: ranges that were left open keep them.
+inline uint64_t earlier_chunks(const State* s) noexcept {
+  uint64_t first = UINT64_MAX;
+  for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1) {
+    const uint64_t t0 = s->sessions[__builtin_ctzll(rest)].t0;
+    if (t0 < first) first = t0;
+  }
+  uint64_t count = 0;
+  for (const Track* track = s->tracks; track != nullptr; track = track->next) {
+    if (track->unpinned == 0) continue;
+    for (const Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->place != ChunkPlace::full || chunk->close_ticks >= first) break;
+      if (chunk->pins == 0) ++count;
+    }
+  }
+  return count;
+}
+
+// Whether the sessions' bounds allow one more chunk, which those in `room` will pin. State::lock
+// held.
+inline bool may_take_chunk(const State* s, uint64_t room) noexcept {
+  if (room != 0) return true;  // their bounds count pinned chunks
+  // The bound of overwriting sessions counts chunks in use, not all: one of 1 MB must wrap at 1 MB
+  // even if an earlier session left free chunks.
+  const uint64_t used = s->chunk_count - s->free_count;
+  return used < s->max_chunks || used - earlier_chunks(s) < s->max_chunks;
+}
+
 // Takes a full, unpinned chunk from its track and counts its records as dropped. State::lock held.
 inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
   count_recycled(s, chunk);
@@ -82,7 +110,8 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing, uint64_t lifte
   if (overwriting == 0) {
     if ((chunk = own_idle_chunk(s, track)) != nullptr) chunk = recycle(s, chunk);
   }
-  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0, room != 0);
+  if (chunk == nullptr && may_take_chunk(s, room))
+    chunk = take_chunk(s, growing && s->prefault_running == 0);
   if (chunk == nullptr) {
     chunk = overwriting != 0 ? oldest_idle_chunk(s, track) : nullptr;
     if (chunk == nullptr) return nullptr;
