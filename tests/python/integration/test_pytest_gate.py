@@ -69,19 +69,21 @@ def test_without_the_option_tests_run_as_ever(tmp_path: Path) -> None:
 
 
 def test_a_slower_test_fails_and_says_what_grew(tmp_path: Path) -> None:
-    code, said = run(tmp_path, "--fastprof")
+    # A busy machine makes waits longer by tens of ms, in one run more than in another.
+    before_s, after_s = 0.1, 1.0
+    code, said = run(tmp_path, "--fastprof", wait_s=before_s)
     assert code == 0 and "1 test not compared: no baseline" in said
     for _ in range(2):
-        code, said = run(tmp_path, "--fastprof", "--fastprof-update")
+        code, said = run(tmp_path, "--fastprof", "--fastprof-update", wait_s=before_s)
         assert code == 0 and "3 passed" in said and "1 test added to" in said
     (runs,) = json.loads((tmp_path / "fastprof-baseline.json").read_text())["machines"].values()
     assert [len(each["rounds_ns"]) for each in runs["test_suite.py::test_marked"]] == [6, 6]
-    code, said = run(tmp_path, "--fastprof")
+    code, said = run(tmp_path, "--fastprof", wait_s=before_s)
     assert code == 0 and "not compared" not in said and "SLOWER" not in said
-    code, said = run(tmp_path, "--fastprof", wait_s=0.2)
+    code, said = run(tmp_path, "--fastprof", wait_s=after_s)
     assert code == 1 and "1 failed, 2 passed" in said and "test_marked  SLOWER" in said
     assert "200 % are allowed" in said and "sleep" in said.partition("What grew")[2]
-    code, said = run(tmp_path, "--fastprof", "--fastprof-update", wait_s=0.2)
+    code, said = run(tmp_path, "--fastprof", "--fastprof-update", wait_s=after_s)
     assert code == 0 and "3 passed" in said
 
 
