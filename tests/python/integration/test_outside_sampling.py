@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,22 @@ def test_states_of_threads(interpreter: str) -> None:
     assert len(set(threads)) == 4 and threads.count("MainThread") == 1
 
 
+def say_so_when_sampled(program: subprocess.Popen[str]) -> None:
+    """Send the program a line 0.1 s after this process has a thread that samples."""
+    name = ""
+    while name != "fastprof-sample\n":
+        time.sleep(0.1)
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                name = (task / "comm").read_text()
+                if name == "fastprof-sample\n":
+                    break
+    time.sleep(0.1)
+    assert program.stdin is not None
+    program.stdin.write("\n")
+    program.stdin.flush()
+
+
 @pytest.mark.parametrize(
     ("end", "said"),
     [("os._exit(0)", "ended"), ("os.execvp('sleep', ['sleep', '600'])", "another program")],
@@ -134,11 +151,10 @@ def test_states_of_threads(interpreter: str) -> None:
 def test_a_process_that_ends_or_executes_another_program(end: str, said: str) -> None:
     code = f"import os\nprint(1, flush=True)\ninput()\n{end}"
     with running(code) as program:
-        assert program.stdin is not None
-        timer = threading.Timer(0.5, lambda: (program.stdin.write("\n"), program.stdin.flush()))  # type: ignore[union-attr]
-        timer.start()
+        ending = threading.Thread(target=say_so_when_sampled, args=(program,), daemon=True)
+        ending.start()
         found = sample_from_outside(program.pid, 1000, 500)
-        timer.join()
+        ending.join()
     assert len(found.notes) == 1 and said in found.notes[0]
     assert found.table.pid == program.pid
 
