@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the memory of this process, and run programs in new ones."""
+"""Measure the memory of this process, name its threads, and run programs in new ones."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -21,6 +22,15 @@ def anonymous_kilobytes() -> int:
     with open("/proc/self/status") as f:
         sizes = dict(line.split(":", 1) for line in f)
     return sum(int(sizes[name].split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap"))
+
+
+def thread_names() -> set[str]:
+    """Return the kernel's names of this process's threads. Linux."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found.add((task / "comm").read_text().rstrip("\n"))
+    return found
 
 
 def python(

@@ -37,8 +37,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     what is missing: open_ranges, unread_chunks, unknown_texts, python_stacks, damaged, names_lost,
     fallback_slabs, threads_outside; docs/backing_file.md explains each. In the tables of several
     processes of one boot, `start_ns - recovered["unix_offset_ns"]` is CLOCK_MONOTONIC and comparable.
-    Times of the end of a killed process are converted with the clock of this moment, too: two calls agree within
-    twice clock_error_ns.
+    On the host and boot of its process, each call reads the clock once more, to convert the last records' stamps:
+    the times that two calls return may differ by twice clock_error_ns.
 
     Raises errors.IoError if the file cannot be read, errors.FormatError if it is not a backing file or
     is too damaged to read, errors.ValueError if it has no such session. The file is untrusted: nothing

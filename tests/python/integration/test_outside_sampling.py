@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import thread_names
 
 import fastprof
 from fastprof import errors
@@ -130,14 +131,10 @@ def test_states_of_threads(interpreter: str) -> None:
 
 def say_so_when_sampled(program: subprocess.Popen[str]) -> None:
     """Send the program a line 0.1 s after this process has a thread that samples."""
-    name = ""
-    while name != "fastprof-sample\n":
+    while "fastprof-sample" not in thread_names():
+        if program.poll() is not None:  # the test has failed
+            return
         time.sleep(0.1)
-        for task in Path("/proc/self/task").iterdir():
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                name = (task / "comm").read_text()
-                if name == "fastprof-sample\n":
-                    break
     time.sleep(0.1)
     assert program.stdin is not None
     program.stdin.write("\n")

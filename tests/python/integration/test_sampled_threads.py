@@ -5,12 +5,11 @@ import ctypes
 import sys
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from processes import python
+from processes import python, thread_names
 from sampled_programs import sampled
 
 import fastprof
@@ -111,7 +110,7 @@ def test_forked_child_ends_without_the_sampler():
 
 def test_without_the_option_nothing_samples():
     with fastprof.profile() as prof:
-        names = {path.read_text() for path in Path("/proc/self/task").glob("*/comm")}
+        names = thread_names()
     assert not any("fastprof-sample" in name for name in names)
     with pytest.raises(fastprof.errors.StateError, match="sample_hz=1000"):
         prof.samples()

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import thread_names
 
 import fastprof
 from fastprof.cli.main import main
 from fastprof.model.own_cost import own_use_text
 
-THREADS = Path("/proc/self/task")
-needs_proc = pytest.mark.skipif(not THREADS.exists(), reason="there is no /proc")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc")
 
 
 def test_start_and_stop_are_within_the_cpu_time_of_the_thread() -> None:
@@ -31,7 +31,7 @@ def test_threads_count_for_the_profile_that_had_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fastprof.profile(sample_hz=1000) as sampled:
-        while not any(name.read_text() == "fastprof-sample\n" for name in THREADS.glob("*/comm")):
+        while "fastprof-sample" not in thread_names():
             time.sleep(0.001)  # it gives itself the name, so it has run
     with fastprof.profile() as other:
         pass
