@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a script in a running CPython process, at a point where that is safe.
 
-CPython >= 3.14 offers sys.remote_exec(). Earlier versions need a debugger. A thread that waits in a system call, and
+CPython >= 3.14 offers sys.remote_exec(). Earlier versions are traced. A main thread that waits in a system call, and
 has released the GIL for that, takes the GIL and runs the script, as a callback of a C library would. Otherwise the
 script is a pending call (Py_AddPendingCall): the main thread runs it between two instructions of Python code.
 PyRun_SimpleString(const char*) serves as the function of the pending call: both take a pointer and return an int.
@@ -9,13 +9,17 @@ PyRun_SimpleString(const char*) serves as the function of the pending call: both
 
 from __future__ import annotations
 
+import contextlib
+import json
 import platform
+import select
 import struct
+import subprocess
 import sys
 import time
 from typing import Any
 
-from fastprof.attach.debugger import Debugger, find_debugger
+from fastprof.attach import tracer
 from fastprof.attach.permission import refusal
 from fastprof.attach.processes import PythonProcess
 from fastprof.attach.symbols import addresses_of
@@ -32,8 +36,12 @@ _FUNCTIONS = (
     "PyGILState_Release",
     "mmap",
 )
-_PAGE_BYTES = 4096
-_READ_AND_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22
+_CODE = """\
+try: exec(open(%s, encoding='utf-8').read(), {'text_page': {page}})
+except KeyboardInterrupt: __import__('_thread').interrupt_main()
+except BaseException: pass
+"""
+_ANSWER_S, _LEAVE_S = 20.0, 1.0
 # System calls in which a thread waits and holds no lock of the C library: read, poll, select, pause, sleeps, accept,
 # receive, wait for a child or a signal, epoll. A futex may be any lock: see _waits_for_a_lock().
 _WAITS = {
@@ -56,64 +64,68 @@ def run_script(process: PythonProcess, script: str) -> None:
     if process.minor >= 14:
         _run_by_interpreter(process.pid, script)
         return
-    path = find_debugger()
-    if path is None:
-        raise errors.UnavailableError(
-            f"attaching to CPython {process.version} needs gdb or lldb, and neither is on PATH: install"
-            f" gdb (apt-get install gdb, dnf install gdb). `fastprof attach {process.pid} --outside` samples it without"
-        )
     try:
-        before = addresses_of(process.pid, _FUNCTIONS)
-        wait = _safe_wait(process.pid)
-        with Debugger(path, process.pid) as debugger:
-            if said := debugger.attach():
-                raise errors.UnavailableError(
-                    f"the debugger {path} cannot attach to process {process.pid}: {refusal(process.pid)} ({said})"
-                )
-            now = addresses_of(process.pid, _FUNCTIONS)
-            if now != before:
-                raise errors.UnavailableError(
-                    f"process {process.pid} has executed another program meanwhile"
-                )
-            if missing := [name for name in _FUNCTIONS if name not in now]:
-                raise errors.UnavailableError(
-                    f"process {process.pid} does not export {', '.join(missing)}: its interpreter was linked"
-                    " without exported symbols"
-                )
-            is_waiting = wait is not None and _system_call(process.pid) == wait
-            _run(debugger, now, script, is_waiting)
+        at = addresses_of(process.pid, _FUNCTIONS)
     except OSError as error:
         reason = refusal(process.pid) if isinstance(error, PermissionError) else str(error)
         raise errors.UnavailableError(f"process {process.pid} cannot be read: {reason}") from error
-
-
-def _run(debugger: Debugger, at: dict[str, int], script: str, is_waiting: bool) -> None:
-    """Run the script on the main thread, which has just been stopped."""
-    page = debugger.call(
-        at["mmap"], 0, _PAGE_BYTES, _READ_AND_WRITE, _PRIVATE_ANONYMOUS, 2**32 - 1, 0, result="long"
-    )
-    if page % _PAGE_BYTES or page <= 0:
-        raise errors.UnavailableError("the process has no memory left for another page")
-    code = (
-        f"try: exec(open({script!a}, encoding='utf-8').read(), {{'text_page': {page}}})\n"
-        "except KeyboardInterrupt: __import__('_thread').interrupt_main()\n"
-        "except BaseException: pass\n"
-    )
-    debugger.write(page, code.encode("ascii") + b"\0")
-    if (
-        is_waiting
-        and debugger.call(at["PyGILState_GetThisThreadState"], result="long") != 0
-        and debugger.call(at["PyGILState_Check"]) == 0
-    ):
-        state = debugger.call(at["PyGILState_Ensure"])
-        try:
-            debugger.call(at["PyRun_SimpleString"], page, limit_s=60.0)
-        finally:
-            debugger.call(at["PyGILState_Release"], state)
-    elif debugger.call(at["Py_AddPendingCall"], at["PyRun_SimpleString"], page) != 0:
+    if missing := [name for name in _FUNCTIONS if name not in at]:
         raise errors.UnavailableError(
-            "the main thread of the process has too many pending calls: try again"
+            f"process {process.pid} does not export {', '.join(missing)}: its interpreter was linked"
+            " without exported symbols"
         )
+    job = {
+        "pid": process.pid,
+        "at": at,
+        "wait": _safe_wait(process.pid),
+        "code": _CODE % ascii(script),
+    }
+    # In a session of its own, and without the modules of an environment: whatever ends this command, it does its work.
+    program = subprocess.Popen(
+        [sys.executable, "-IS", tracer.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        said = _ask(program, json.dumps(job))
+        if said == "stopped":
+            if addresses_of(process.pid, _FUNCTIONS) != at:
+                raise errors.UnavailableError(
+                    f"process {process.pid} has executed another program meanwhile"
+                )
+            said = _ask(program, "go")
+    except OSError as error:
+        said = str(error)
+    finally:
+        _leave(program)
+    if said == "refused":
+        raise errors.UnavailableError(
+            f"the kernel does not permit to trace process {process.pid}: {refusal(process.pid)}"
+        )
+    if said != "done":
+        raise errors.UnavailableError(f"cannot run code in process {process.pid}: {said}")
+
+
+def _ask(program: subprocess.Popen[bytes], line: str) -> str:
+    """Send a line to the tracer; return the one that it answers, or what hinders it."""
+    assert program.stdin is not None and program.stdout is not None
+    program.stdin.write(line.encode() + b"\n")
+    program.stdin.flush()
+    if not select.select([program.stdout], [], [], _ANSWER_S)[0]:
+        return f"another thread has held the GIL for {_ANSWER_S:g} s; nothing will be recorded"
+    return program.stdout.readline().decode().strip() or "the tracer has ended unexpectedly"
+
+
+def _leave(program: subprocess.Popen[bytes]) -> None:
+    """Close the pipes: the tracer lets the process go on, at once or when the function that it waits for returns."""
+    for pipe in (program.stdin, program.stdout):
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        program.wait(_LEAVE_S)
 
 
 def _run_by_interpreter(pid: int, script: str) -> None:
@@ -135,18 +147,9 @@ def _run_by_interpreter(pid: int, script: str) -> None:
         ) from error
 
 
-def _system_call(pid: int) -> str:
-    """Return number, arguments, stack pointer and address of the main thread's system call; "" if unknown."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/syscall", encoding="ascii") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
 def _safe_wait(pid: int) -> str | None:
     """Return the system call in which the main thread waits, if it can run code meanwhile; else None."""
-    first = _system_call(pid)
+    first = tracer.system_call(pid)
     fields = first.split()
     machine = platform.machine()
     if len(fields) != 9 or machine not in _WAITS:  # "running", or "-1 ..." outside of a call
@@ -161,7 +164,7 @@ def _safe_wait(pid: int) -> str | None:
         return None
     for _ in range(_LOOKS):
         time.sleep(_LOOK_S)
-        if _system_call(pid) != first:
+        if tracer.system_call(pid) != first:
             return None
     return first
 

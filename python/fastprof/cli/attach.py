@@ -29,8 +29,8 @@ _SAMPLES_HZ = 1000.0
 _INTERRUPTED = 130  # exit status, as of shells
 _EPILOG = f"""\
 PID is that of a Python process of this user, which need not know fastprof: `fastprof ps --all` lists them. It must
-run the same version of CPython as this command. Up to 3.13 it is reached by gdb or lldb, which stop it for some tens of
-milliseconds; from 3.14 on by the interpreter itself. It then loads fastprof on a thread, records, writes the trace,
+run the same version of CPython as this command. Up to 3.13 its main thread is stopped for some milliseconds
+(ptrace); from 3.14 on the interpreter itself is asked. It then loads fastprof on a thread, records, writes the trace,
 and closes what it has opened. It is not restarted, and goes on if this command is killed. Ctrl-C ends the recording
 early; the trace is written.
 
