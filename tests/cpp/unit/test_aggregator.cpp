@@ -77,6 +77,44 @@ TEST(bins_are_those_of_the_logarithmic_mapping) {
   CHECK_EQ(bins.of(UINT64_MAX), fp::DurationBins::kBins - 1);
 }
 
+// The rarest durations share a bin if there are too many different ones, and none is lost.
+TEST(sketches_hold_every_duration) {
+  const fp::DurationBins bins;
+  std::mt19937_64 random(2);
+  for (const int bits : {1, 12, 40}) {
+    fp::DurationSketch<4> few, merged;
+    fp::DurationSketch<fp::DurationBins::kBins / 8> all;
+    std::map<uint32_t, uint64_t> wanted;
+    uint64_t zeros = 0;
+    for (int i = 0; i < 20000; ++i) {
+      const auto ns = static_cast<int64_t>(random() % 3 * (random() % (uint64_t{1} << bits)));
+      few.add(bins, ns, ns);
+      all.add(bins, ns, ns);
+      if (ns == 0)
+        ++zeros;
+      else
+        ++wanted[bins.of(static_cast<uint64_t>(ns))];
+    }
+    std::map<uint32_t, uint64_t> found;
+    all.each_bin([&](uint32_t bin, uint64_t count) { found[bin] = count; });
+    CHECK(found == wanted);
+    merged.merge(few);
+    merged.merge(all);
+    for (const auto* each : {&few, &merged}) {
+      uint64_t sum = each->zeros;
+      each->each_bin([&](uint32_t, uint64_t count) { sum += count; });
+      CHECK_EQ(sum, each->count);
+      CHECK_EQ(each->collapsed != 0, bits != 1);
+    }
+    CHECK_EQ(few.zeros, zeros);
+    CHECK_EQ(merged.count, 40000);
+    for (int doubled = 0; doubled < 33; ++doubled) all.merge(fp::DurationSketch(all));
+    std::map<uint32_t, uint64_t> many;
+    all.each_bin([&](uint32_t bin, uint64_t count) { many[bin] = count >> 33; });
+    CHECK(many == wanted);  // beyond 32 bits
+  }
+}
+
 TEST(totals_are_those_of_the_summary) {
   fp::Aggregator aggregator;
   Running session;
@@ -137,6 +175,42 @@ TEST(tasks_nest_by_themselves) {
       if (around.name == parent_name(capture, row))
         around.self_ns -= capture.end_ns[row] - capture.start_ns[row];
   check_equal(aggregator.columns(fp::TotalsWindow::all), summary);
+}
+
+// Ranges that another thread ends, and that outlive the range around them, read while they are
+// open.
+TEST(ranges_that_do_not_nest_are_counted) {
+  static constexpr fp::Site outer = site_of_range("outer"), inner = site_of_range("inner"),
+                            handed = site_of_range("handed over");
+  fp::Aggregator aggregator;
+  Running session;
+  for (int i = 0; i < 500; ++i) {
+    const fp::RangeHandle around = fp::begin_range(outer), within = fp::begin_range(inner),
+                          other = fp::begin_range(handed);
+    if (i % 2 == 0) aggregator.read();
+    if (i % 100 == 0)
+      std::thread([&] { fp::end_range(other); }).join();
+    else
+      fp::end_range(other);
+    fp::end_range(around);
+    if (i % 3 == 0) aggregator.read();
+    fp::end_range(within);
+  }
+  session.stop();
+  aggregator.read();
+  CHECK_EQ(aggregator.open() + aggregator.dropped(), 0);
+  const auto found = totals_of(aggregator.columns(fp::TotalsWindow::all));
+  for (const fp::SummaryRow& row : session.summary()) {
+    CHECK_EQ(found.at(row.name).count, row.count);
+    check_near(found.at(row.name).total_ns, row.total_ns, row.count);
+  }
+  CHECK_EQ(found.size(), 3);
+
+  // Ranges that are never ended are bounded, and counted.
+  for (int i = 0; i < 5000; ++i) fp::begin_range(outer);
+  aggregator.read();
+  CHECK(aggregator.open() <= 4096);
+  CHECK_EQ(aggregator.open() + aggregator.dropped(), 5000);
 }
 
 TEST(what_is_not_read_is_counted) {

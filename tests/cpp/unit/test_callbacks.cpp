@@ -166,6 +166,11 @@ TEST(more_callbacks_than_fit_inline) {
     function.before("f");
   }
   CHECK_EQ(ended.load(), 18);
+  // With one of them that runs for a share of the calls.
+  add_global_callback(RecordFunctionCallback(count_start, count_end).sampling_probability(0.5));
+  for (int i = 0; i < 1000; ++i) call();
+  CHECK_EQ(started.load(), ended.load());
+  CHECK(started.load() > 9018 + 300 && started.load() < 9018 + 700);
   clear_global_callbacks();
 }
 

@@ -77,6 +77,18 @@ TEST(calls_of_python_functions_are_numbered_and_know_their_caller) {
   CHECK(all_args(b.finish()) ==
         (std::vector<std::string>{call(0, 1), call(0, 2), call(2, 3), "", call(3, 4), call(2, 5),
                                   call(2, 6), call(0, 7), call(7, 8), call(0, 9), call(9, 10)}));
+  ChromeTraceOptions options;
+  options.call_stacks = true;
+  const std::vector<std::string> found = all_args(b.finish(), options);
+  const auto thread = [](int number) {
+    return "\"Python thread\":" + std::to_string(number) + ",";
+  };
+  const std::string f1 = ",\"Call stack\":\"a.py(1): f", end = "\"";
+  CHECK_EQ(found[0], thread(0) + call(0, 1));
+  CHECK_EQ(found[2], thread(1) + call(2, 3) + f1 + end);
+  CHECK_EQ(found[4], thread(1) + call(3, 4) + f1 + ";a.py(1): f" + end);
+  CHECK_EQ(found[5], thread(1) + call(2, 5) + f1 + end);
+  CHECK_EQ(found[10], thread(2) + call(9, 10) + f1 + end);
 }
 
 TEST(modules_have_the_number_at_the_end_of_their_name) {

@@ -3,6 +3,8 @@
 // validated.
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <random>
 #include <vector>
 
 #include "../check.hpp"
@@ -127,4 +129,21 @@ TEST(without_details_there_are_no_columns) {
     CHECK(!found.sequence_nr.exists() && !found.fwd_thread.exists() && !found.inputs.exists());
     CHECK(!found.stack.codes.exists() && found.site_inputs.empty());
   }
+}
+
+// Equal blocks have one code, in order of first use, however many there are.
+TEST(codes_are_those_of_a_map) {
+  std::mt19937 random(4);
+  Words words;
+  for (int i = 0; i < 30000; ++i) words.push_back(random() % 4);
+  BlockCodes codes(words.data());
+  std::map<Words, int32_t> known;
+  for (int round = 0; round < 20000; ++round) {
+    const uint32_t at = static_cast<uint32_t>(random()) % 29990, count = 1 + at % 9;
+    const auto begin = words.begin() + at;
+    const auto code = static_cast<int32_t>(known.size());
+    CHECK_EQ(codes.code_of(at, count),
+             known.try_emplace(Words(begin, begin + count), code).first->second);
+  }
+  CHECK_EQ(codes.blocks().size(), known.size());
 }

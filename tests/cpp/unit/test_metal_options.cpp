@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of the Metal profiler: bit values, what they imply, what is refused, the environment.
+// Options of the Metal profiler: bit values, what they imply, what is refused, the environment;
+// names and sizes in its lines.
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "check.hpp"
 #include "fastprof/metal/options.hpp"
+#include "fastprof/metal/texts.hpp"
 #include "text_checks.hpp"
 
 namespace {
@@ -118,4 +120,31 @@ TEST(environment) {
   set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "0x100000000"}});
   CHECK_THROWS(ValueError, metal::options_of_environment());
   set({});
+}
+
+TEST(types_and_sizes_have_the_names_of_pytorch) {
+  using fastprof::DType;
+  const std::pair<DType, const char*> names[] = {{DType::uint8, "Byte"},
+                                                 {DType::int8, "Char"},
+                                                 {DType::int16, "Short"},
+                                                 {DType::int32, "Int"},
+                                                 {DType::int64, "Long"},
+                                                 {DType::float16, "Half"},
+                                                 {DType::float32, "Float"},
+                                                 {DType::float64, "Double"},
+                                                 {DType::complex32, "ComplexHalf"},
+                                                 {DType::complex64, "ComplexFloat"},
+                                                 {DType::complex128, "ComplexDouble"},
+                                                 {DType::boolean, "Bool"},
+                                                 {DType::bfloat16, "BFloat16"},
+                                                 {DType::uint16, "UInt16"},
+                                                 {DType::uint32, "UInt32"},
+                                                 {DType::uint64, "UInt64"}};
+  for (const auto& [type, name] : names) CHECK_EQ(metal::scalar_type_name(type), std::string(name));
+  const std::pair<uint64_t, const char*> sizes[] = {{17, "17 bytes"},
+                                                    {1024, "1024 bytes"},
+                                                    {1536, "1.50 KB"},
+                                                    {3 << 20, "3.00 MB"},
+                                                    {uint64_t{9} << 28, "2.25 GB"}};
+  for (const auto& [size, text] : sizes) CHECK_EQ(metal::size_text(size), std::string(text));
 }

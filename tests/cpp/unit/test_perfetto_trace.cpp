@@ -9,6 +9,7 @@
 
 #include "check.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
+#include "fastprof/payload/op_inputs/input_words.hpp"
 #include "protobuf_fields.hpp"
 #include "rich_capture.hpp"
 
@@ -254,4 +255,22 @@ TEST(args_of_an_op_are_those_that_are_known) {
       CHECK_EQ(found.count(names[n]), size_t{expected});
     }
   }
+}
+
+TEST(details_of_a_range_have_names) {
+  CaptureBuilder b;
+  b.track(1, "main");
+  const uint64_t text = b.string("Tensor");
+  std::vector<uint64_t> inputs(100);
+  InputWords put(inputs.data(), 100);
+  for (const char* each : {"stream", "7"}) put.put_text(each, std::strlen(each));
+  const uint32_t count = InputWords::finish(inputs.data(), put.position(), 0, 1, 0);
+  std::vector<uint64_t> words = {5 + count, detail_block_word(DetailType::overload, 1),
+                                 text,      detail_block_word(DetailType::modules, 1),
+                                 text,      detail_block_word(DetailType::op_inputs, count)};
+  words.insert(words.end(), inputs.begin(), inputs.begin() + count);
+  b.row(b.site("op"), 0, 100, words, event_flag::detail);
+  const std::set<std::string> found = arg_names(perfetto_bytes(b.finish()));
+  for (const char* name : {"Overload name", "Module Hierarchy", "Keyword Inputs"})
+    CHECK_EQ(found.count(name), size_t{1});
 }

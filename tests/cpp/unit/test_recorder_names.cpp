@@ -260,3 +260,12 @@ TEST(threads_record_names_while_they_are_reclaimed) {
   for (std::thread& thread : threads) thread.join();
   CHECK(epoch() > before + 5);
 }
+
+TEST(categories_have_the_names_of_kineto) {
+  const std::pair<uint32_t, std::string> names[] = {
+      {fp::category::user, "user_annotation"},   {fp::category::op, "cpu_op"},
+      {fp::category::mark, "cpu_instant_event"}, {fp::category::memory, "cpu_instant_event"},
+      {fp::category::counter, "counter"},        {fp::category::flow, "flow"},
+      {fp::category::async, "user_annotation"},  {fp::category::python_call, "python_function"}};
+  for (const auto& [mask, name] : names) CHECK_EQ(fp::default_category_name(mask), name);
+}
