@@ -190,7 +190,11 @@ class PythonProgress {
     auto* adapter = static_cast<PythonProgress*>(self);
     const WithGil acquire;
     try {
-      sleep_if_ended([&] { (*adapter->call_)(bytes); });
+      const py::int_ number(bytes);
+      PyObject* result =
+          sleep_if_ended([&] { return PyObject_CallOneArg(adapter->call_->ptr(), number.ptr()); });
+      if (result == nullptr) throw py::error_already_set();
+      Py_DECREF(result);
       return true;
     } catch (...) {
       adapter->raised_ = std::current_exception();

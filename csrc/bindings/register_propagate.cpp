@@ -25,7 +25,10 @@ void register_propagate(py::module_& module) {
              const py::typing::Tuple<py::object, py::ellipsis>& args,
              const py::typing::Dict<py::str, py::object>& kwargs) -> py::object {
             const ThreadLocalStateGuard guard(self);
-            return sleep_if_ended([&]() -> py::object { return function(*args, **kwargs); });
+            PyObject* result = sleep_if_ended(
+                [&] { return PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr()); });
+            if (result == nullptr) throw py::error_already_set();
+            return py::reinterpret_steal<py::object>(result);
           },
           py::arg("function"), py::arg("args"), py::arg("kwargs"),
           "Call function(*args, **kwargs) with this state on the calling thread.");

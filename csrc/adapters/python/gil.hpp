@@ -21,7 +21,9 @@ FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
 // Calls a function that takes the GIL or runs Python code, and returns its result. C++ exceptions
-// propagate. Does not return if pthread_exit() ends the thread: the GIL is then not held.
+// propagate. Does not return if pthread_exit() ends the thread: the GIL is then not held. The
+// function owns no Python object, which would be released without the GIL on the way here: it
+// calls PyObject_Call() and the like, not pybind11's call operator.
 template <class Function>
 auto sleep_if_ended(const Function& function) -> decltype(function()) {
 #if defined(__GLIBCXX__)
