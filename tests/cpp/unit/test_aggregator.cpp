@@ -206,11 +206,24 @@ TEST(ranges_that_do_not_nest_are_counted) {
   }
   CHECK_EQ(found.size(), 3);
 
-  // Ranges that are never ended are bounded, and counted.
+  // Ranges that outlive the ones around them, or are never ended, are bounded, and counted.
+  std::vector<fp::RangeHandle> outlive;
+  for (int i = 0; i < 100; ++i) {
+    const fp::RangeHandle around = fp::begin_range(outer);
+    outlive.push_back(fp::begin_range(inner));
+    aggregator.read();
+    fp::end_range(around);
+    aggregator.read();
+  }
+  CHECK_EQ(aggregator.open() + aggregator.dropped(), 100);
+  CHECK(aggregator.open() <= 64);
+  for (const fp::RangeHandle& each : outlive) fp::end_range(each);
+  aggregator.read();
+  const uint64_t unfinished = aggregator.dropped();
   for (int i = 0; i < 5000; ++i) fp::begin_range(outer);
   aggregator.read();
   CHECK(aggregator.open() <= 4096);
-  CHECK_EQ(aggregator.open() + aggregator.dropped(), 5000);
+  CHECK_EQ(aggregator.open() + aggregator.dropped(), 5000 + unfinished);
 }
 
 TEST(what_is_not_read_is_counted) {

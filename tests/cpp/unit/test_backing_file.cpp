@@ -90,6 +90,25 @@ TEST(the_file_says_what_the_session_says) {
   }
 }
 
+TEST(a_file_holds_more_names_than_a_segment) {
+  const Folder folder;
+  const std::string longest(200, 'n');  // 5 MB of them, 2 MB a segment
+  Running session(backed(folder.file(), true));
+  for (int i = 0; i < 20000; ++i) {
+    FASTPROF_RANGE_DYNAMIC(longest + std::to_string(i));
+  }
+  session.stop();
+  const fp::Recovered found = fp::recover(folder.file());
+  fp::validate_capture(found.capture);
+  CHECK_EQ(found.names_lost + found.unknown_texts + found.damaged, 0);
+  CHECK_EQ(session.dropped_events(), 0);
+  CHECK_EQ(session.capture().size(), 20000);
+  CHECK_EQ(found.unread_chunks, 0);
+  CHECK_EQ(found.capture.size(), 20000);
+  for (size_t i = 0; i < found.capture.size(); ++i)
+    CHECK_EQ(name_of(found.capture, i), longest + std::to_string(i));
+}
+
 TEST(the_file_is_private_and_removed) {
   const Folder folder;
   struct stat facts;

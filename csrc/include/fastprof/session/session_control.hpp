@@ -401,6 +401,7 @@ inline void release_session(State* s, int index) noexcept {
   store_relaxed(&s->sessions[index].id, uint64_t{0});
   s->sessions[index].spill_state = 0;
   sweep(s);
+  seal_file(s);
   reclaim_many_names(s);
 }
 

@@ -145,6 +145,21 @@ inline void park_pool(State* s, BackingFile* file) noexcept {
   s->carving = nullptr;
 }
 
+// Ends what end_file() left: what threads or sessions still use of the file becomes a copy of this
+// process, so that the file keeps the records of its session, whatever is written there later (ends
+// of open ranges, records without their names). Called once the session has been read. State::lock
+// held.
+inline void seal_file(State* s) noexcept {
+  BackingFile* file = s->backing_file;
+  if (file == nullptr || file_in_force(s) || file->fd < 0) return;
+  const int fd = file->slabs != nullptr ? file_descriptor(file) : -1;
+  for (FileSlab* slab = file->slabs; slab != nullptr && fd >= 0; slab = slab->next)
+    if (slab->generation == file->generation)
+      ::mmap(slab, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+             static_cast<off_t>(slab->segment * kSlabBytes));
+  close_file(file);
+}
+
 // Brings the file at `path` into force, on behalf of the session in slot `owner`. False if another
 // one is. State::lock held.
 inline bool enforce_file(State* s, const OpenedFile& opened, const char* path,
@@ -153,6 +168,7 @@ inline bool enforce_file(State* s, const OpenedFile& opened, const char* path,
     s->backing_file = static_cast<BackingFile*>(arena_allocate(s, sizeof(BackingFile)));
   BackingFile* file = s->backing_file;
   if (file == nullptr || file->in_force != 0) return false;
+  seal_file(s);
   if (file->header == nullptr) {
     file->header = reinterpret_cast<BackingHeader*>(opened.segment);
   } else {
@@ -183,8 +199,8 @@ inline bool enforce_file(State* s, const OpenedFile& opened, const char* path,
 }
 
 // Takes the file out of force: new records go to anonymous memory again. Chunks of the file that
-// sessions still read, or threads still write, stay mapped until they are given back. State::lock
-// held.
+// sessions still read, or threads still write, stay mapped until they are given back, see
+// seal_file(). State::lock held.
 inline void end_file(State* s) noexcept {
   if (!file_in_force(s)) return;
   BackingFile* file = s->backing_file;
@@ -234,7 +250,7 @@ inline void end_file(State* s) noexcept {
   }
   for (uint32_t i = 1; i < file->directory_count; ++i) ::munmap(file->directories[i], kSlabBytes);
   unmap_segment(file->header);
-  close_file(file);
+  if (file->slabs == nullptr) close_file(file);
 }
 
 // In a forked child: the parent's file is mapped here too (MAP_SHARED), so it is replaced by
