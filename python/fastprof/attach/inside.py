@@ -13,7 +13,7 @@ def begin(given: dict[str, str], text_page: int) -> None:
     """Start the thread.
 
     given: package, core, numpy: files and folders; version; socket; script: the path of this script; loading: that it
-    gets now; problem: path of a text. text_page: address of the memory page that a debugger mapped for the text of
+    gets now; problem: path of a text. text_page: address of the memory page that `tracer` mapped for the text of
     the code that runs this; 0: none.
     """
     import _thread

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a debugger may not attach to a process, and what to do about it."""
+"""Why the kernel does not let a process be traced, and what to do about it."""
 
 from __future__ import annotations
 
