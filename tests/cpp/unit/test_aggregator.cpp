@@ -108,6 +108,7 @@ TEST(sketches_hold_every_duration) {
     }
     CHECK_EQ(few.zeros, zeros);
     CHECK_EQ(merged.count, 40000);
+    if (bits > 12) continue;  // the sum of durations has 63 bits
     for (int doubled = 0; doubled < 33; ++doubled) all.merge(fp::DurationSketch(all));
     std::map<uint32_t, uint64_t> many;
     all.each_bin([&](uint32_t bin, uint64_t count) { many[bin] = count >> 33; });
