@@ -49,11 +49,6 @@ inline bool read_thread_cpu_ns(uint32_t, int64_t*) noexcept {
   return false;
 }
 
-// The system call of a thread is not read here: false.
-inline bool read_system_call(uint32_t, long*, uintptr_t*) noexcept {
-  return false;
-}
-
 // Copies the calling thread's name; empty if it has none.
 inline void read_thread_name(char (&name)[kThreadNameBytes]) noexcept {
   name[0] = 0;

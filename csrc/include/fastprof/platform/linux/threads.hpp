@@ -43,24 +43,6 @@ inline bool read_thread_cpu_ns(uint32_t tid, int64_t* cpu_ns) noexcept {
   return true;
 }
 
-// Reads the number and first argument of the system call in which a thread of this process waits; a
-// number of -1 is a page fault. False if it runs, has ended, or /proc does not say.
-inline bool read_system_call(uint32_t tid, long* number, uintptr_t* first) noexcept {
-  char path[48];
-  ::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  char text[64];
-  const ssize_t size = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  if (size <= 0 || text[0] == 'r') return false;  // "running"
-  text[size] = 0;
-  char* end = nullptr;
-  *number = ::strtol(text, &end, 10);
-  *first = *number < 0 ? 0 : static_cast<uintptr_t>(::strtoull(end, nullptr, 16));
-  return true;
-}
-
 // Copies the calling thread's name; empty if it has none.
 inline void read_thread_name(char (&name)[kThreadNameBytes]) noexcept {
   name[0] = name[kThreadNameBytes - 1] = 0;
