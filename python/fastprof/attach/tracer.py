@@ -107,7 +107,7 @@ class Tracer:
             with contextlib.suppress(OSError):  # a processor or kernel without it
                 saved[kind] = self._registers(kind)
                 break
-        words = list(struct.unpack(f"<{len(saved[_GENERAL]) // 8}Q", saved[_GENERAL]))
+        words = _words_of(saved[_GENERAL])
         changed = {**machine.changed, **dict(zip(machine.arguments, arguments, strict=False))}
         stack = (words[machine.stack] - _BELOW_STACK_BYTES) & ~15
         # The function returns to address 0, where nothing is: a fault that only this tracer sees.
@@ -165,16 +165,12 @@ class Tracer:
         while True:
             self._request(_CONTINUE, number)
             number, event = self._wait() or (0, 0)
-            if event:
-                number = (
-                    0  # a stop of the whole process takes effect for this thread when it is let go
-                )
+            if event:  # a stop of the whole process: it takes effect when the thread is let go
+                number = 0
             elif number in _FAULTS:
-                general = self._registers(_GENERAL)
-                words = struct.unpack(f"<{len(general) // 8}Q", general)
+                words = _words_of(self._registers(_GENERAL))
                 if words[self._machine.program_counter] == 0:
-                    result: int = words[self._machine.result]
-                    return result
+                    return words[self._machine.result]
                 raise TraceError(f"a function failed in it with {signal.Signals(number).name}")
 
     def _wait(self, end_s: float | None = None) -> tuple[int, int] | None:
@@ -218,6 +214,10 @@ class Tracer:
             if code == errno.ESRCH:
                 raise TraceError(f"process {self._pid} has ended meanwhile")
             raise OSError(code, os.strerror(code))
+
+
+def _words_of(registers: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(registers) // 8}Q", registers))
 
 
 def system_call(pid: int) -> str:
