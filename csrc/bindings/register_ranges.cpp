@@ -13,7 +13,6 @@
 #include "bindings/register.hpp"
 #include "bindings/stack_text.hpp"
 #include "fastprof/leader/attach.hpp"
-#include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/recorder/hot_path/range_args.hpp"

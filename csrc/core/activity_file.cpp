@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "fastprof/base/error.hpp"
-#include "fastprof/platform/common/read_at.hpp"
+#include "fastprof/platform/common/files.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace devices {

@@ -9,7 +9,6 @@
 
 #include "adapters/python/stack_sampler.hpp"
 #include "fastprof/platform/clock.hpp"
-#include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/sampling/stack_requests.hpp"
 

@@ -13,7 +13,6 @@
 #include "adapters/python/frames.hpp"
 #include "fastprof/platform/checked_copy.hpp"
 #include "fastprof/platform/clock.hpp"
-#include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/sampling/fork_hold.hpp"
 

@@ -15,7 +15,6 @@
 #include "check.hpp"
 #include "fake_darwin.hpp"
 #include "fastprof/platform/clock.hpp"
-#include "fastprof/platform/fence.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/images.hpp"
 #include "fastprof/platform/memory.hpp"

@@ -136,7 +136,7 @@ def test_limits_and_drop_causes() -> None:
     assert limit("kMaxArgs", "recorder/state/site.hpp") == numbers.MAX_ARGS
     assert limit("kNoParent", "capture/capture.hpp") == NO_PARENT
     assert limit("kNoPayload", "capture/capture.hpp") == NO_PAYLOAD
-    rule = (HEADERS / "base" / "drop_cause_name.hpp").read_text()
+    rule = (HEADERS / "base" / "drop_cause.hpp").read_text()
     rule = rule[rule.index("bool is_missing(") :].split("}")[0]
     incomplete = re.findall(r"cause != DropCause::(\w+)", rule)
     assert incomplete == [cause.name.lower() for cause in numbers.INCOMPLETE_CAUSES]

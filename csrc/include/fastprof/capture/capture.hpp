@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/base/drop_cause_name.hpp"
+#include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/scope.hpp"
 #include "fastprof/capture/column.hpp"
 #include "fastprof/recorder/state/site.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "fastprof/base/drop_cause_name.hpp"
+#include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/summary.hpp"

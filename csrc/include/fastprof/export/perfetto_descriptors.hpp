@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/base/drop_cause_name.hpp"
+#include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/json_check.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/export/perfetto_args.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads as the kernel knows them: ids, names, stacks, CPUs.
+// Threads as the kernel knows them: ids, names, stacks, CPUs, the list of all, and a memory barrier
+// on all.
 #pragma once
 
 #include "fastprof/base/config.hpp"

@@ -21,7 +21,6 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/clock.hpp"
-#include "fastprof/platform/thread_list.hpp"
 #include "fastprof/platform/thread_stops.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/sampling/fork_hold.hpp"

@@ -19,7 +19,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
-#include "fastprof/platform/common/read_at.hpp"
+#include "fastprof/platform/common/files.hpp"
 #include "fastprof/recorder/state/file_slab.hpp"
 #include "fastprof/recorder/store/backing_file_layout.hpp"
 

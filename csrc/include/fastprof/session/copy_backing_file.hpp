@@ -22,7 +22,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/platform/clock.hpp"
-#include "fastprof/platform/common/read_at.hpp"
+#include "fastprof/platform/common/files.hpp"
 #include "fastprof/platform/process.hpp"
 #include "fastprof/recorder/state/file_slab.hpp"
 #include "fastprof/recorder/store/backing_file_layout.hpp"

@@ -19,7 +19,7 @@
 #include "fastprof/base/child_handler.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/platform/common/read_at.hpp"
+#include "fastprof/platform/common/files.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/threads.hpp"
 #include "fastprof/platform/wait_word.hpp"

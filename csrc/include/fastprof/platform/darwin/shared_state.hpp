@@ -13,8 +13,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/common/found_states.hpp"
-#include "fastprof/platform/common/pin_object.hpp"
+#include "fastprof/platform/common/shared_state.hpp"
 #include "fastprof/platform/darwin/images.hpp"
 
 // Attributes of the State's definition. (Tests on Linux name a section that ELF can have.)

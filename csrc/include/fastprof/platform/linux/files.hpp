@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/common/write_zeroes.hpp"
+#include "fastprof/platform/common/files.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

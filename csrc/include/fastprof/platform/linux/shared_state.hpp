@@ -7,8 +7,7 @@
 #include <link.h>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/common/found_states.hpp"
-#include "fastprof/platform/common/pin_object.hpp"
+#include "fastprof/platform/common/shared_state.hpp"
 
 // The ELF note: owner "fastprof", type = ABI major, two PC-relative words (to State and to
 // __ehdr_start). Readers use only their difference, so tools that move notes do no harm.

@@ -8,13 +8,13 @@
 #include <cstdlib>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/fence.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/state/state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 // Runs the barrier; returns whether it was exact. Where the system has none
-// (platform/fence.hpp), or FASTPROF_NO_MEMBARRIER was in the environment at the first call, it
+// (platform/threads.hpp), or FASTPROF_NO_MEMBARRIER was in the environment at the first call, it
 // sleeps 1 ms instead: by then store buffers have very probably drained and running threads have
 // seen the mask. exact_stop is then false.
 inline bool process_barrier(State* s) noexcept {

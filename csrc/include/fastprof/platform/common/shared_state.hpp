@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a walk over the loaded objects finds: the States of the process's annotated libraries.
+// What a walk over the loaded objects finds, the States of the process's annotated libraries; and
+// keeping an object loaded.
 #pragma once
+
+#include <dlfcn.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +40,13 @@ struct Found {
 };
 
 }  // namespace discovery
+
+// Pins the object at `path`, which must be loaded, for the rest of the process: dlclose(3) no
+// longer unloads it. Null, or empty (the executable, which cannot be unloaded): does nothing. Takes
+// the loader's lock.
+inline void pin_object(const char* path) noexcept {
+  if (path != nullptr && path[0] != '\0')
+    (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
 
 FASTPROF_NAMESPACE_END
