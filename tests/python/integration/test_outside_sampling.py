@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -25,15 +26,27 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANTED = """
-import os
+import json, sys, threading, time
 def work(units):
     x = 0
     for i in range(units * 2000):
         x += i
 """ + "\n".join(f"def f{i}(): work({i})" for i in range(1, 11))
-PLANTED += "\nprint(os.getpid(), flush=True)\nwhile True:\n " + "; ".join(
-    f"f{i}()" for i in range(1, 11)
-)
+PLANTED += """
+spent_ns = [0] * 11
+def answer():
+    for _ in sys.stdin:
+        print(json.dumps(spent_ns), flush=True)
+threading.Thread(target=answer, daemon=True).start()
+print(flush=True)
+begin = time.monotonic_ns()
+while True:
+    for i in range(1, 11):
+        globals()[f"f{i}"]()
+        end = time.monotonic_ns()
+        spent_ns[i] += end - begin
+        begin = end
+"""
 WAITS = """
 import os, threading, time
 def sleeps():
@@ -88,28 +101,42 @@ def running(code: str, interpreter: str = sys.executable) -> Iterator[subprocess
             it.kill()
 
 
-def sampled(pid: int, seconds: float, least: int, hz: int = 1000) -> OutsideProfile:
+def sampled(pid: int, seconds: float, least: int) -> OutsideProfile:
     """Samples of a process, for as long as a busy machine needs to take some."""
     for _ in range(20):
-        found = sample_from_outside(pid, hz, seconds)
+        found = sample_from_outside(pid, 1000, seconds)
         if found.stacks is not None and found.stacks.counts["ticks"] >= least:
             return found
     raise AssertionError("hardly any samples")
 
 
 def test_shares_of_planted_functions(interpreter: str) -> None:
-    """Ten functions use 1/55 to 10/55 of the time; chi-square with 9 degrees of freedom, bound far beyond chance.
+    """Ten functions with 1 to 10 units of work; chi-square with 9 degrees of freedom, bound far beyond chance.
 
-    At 100 Hz samples are independent: a program that waits 20 ms for a CPU has 20 equal ones at 1,000 Hz.
+    The program says how long it was in each, so that its waits for a CPU count on both sides.
     """
+
+    def spent_ns() -> list[int]:
+        assert program.stdin is not None and program.stdout is not None
+        program.stdin.write("\n")
+        program.stdin.flush()
+        spent: list[int] = json.loads(program.stdout.readline())
+        return spent
+
     with running(PLANTED, interpreter) as program:
-        found = sampled(program.pid, 4, 100, hz=100)
+        for _ in range(20):  # as long as a busy machine needs to take some samples
+            before = spent_ns()
+            found = sample_from_outside(program.pid, 100, 4)
+            after = spent_ns()
+            if found.stacks is not None and found.stacks.counts["ticks"] >= 100:
+                break
     assert found.stacks is not None
     shares = {s.name: s for s in Samples(found.stacks).shares(mode="cpu")}
     counts = [shares[f"f{i}"].total if f"f{i}" in shares else 0 for i in range(1, 11)]
-    expected = [sum(counts) * i / 55 for i in range(1, 11)]
+    in_each = [after[i] - before[i] for i in range(1, 11)]
+    expected = [sum(counts) * each / sum(in_each) for each in in_each]
     chi_square = sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
-    assert sum(counts) > 30 and chi_square < 100, counts
+    assert sum(counts) > 30 and chi_square < 100, (counts, in_each)
     assert found.table.pid == program.pid
     assert any(name.startswith("work") for name in found.table.names)
 
@@ -157,7 +184,7 @@ def test_a_process_that_ends_or_executes_another_program(end: str, said: str) ->
 
 
 def test_a_stopped_process_is_sampled_where_it_stands() -> None:
-    with running(PLANTED) as program:
+    with running("print(flush=True)\nx = 0\nwhile True:\n x += 1\n x -= 1") as program:
         program.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
         found = sampled(program.pid, 0.5, 5)
