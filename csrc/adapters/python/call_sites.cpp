@@ -17,7 +17,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
 constexpr Site python_call_site = make_site(SiteKind::range, category::python_call,
-                                            RecordScope::FUNCTION, "<too many names>", "", "", 0);
+                                            RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
 
 namespace {
 
@@ -29,19 +29,19 @@ constexpr Site with_flags(Site site, uint32_t flags) noexcept {
 }  // namespace
 
 constexpr Site enclosing_call_site =
-    with_flags(make_site(SiteKind::range, category::python_call, RecordScope::FUNCTION,
+    with_flags(make_site(SiteKind::range, category::python_call, RecordScope::USER_SCOPE,
                          "<too many names>", "", "<on the stack at the start>", 0),
                site_flag::end_only);
 
 constexpr Site module_call_site =
     make_site(SiteKind::range, category::python_call | category::python_module,
-              RecordScope::FUNCTION, "<too many names>", "", "", 0);
+              RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
 
 constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
-                                         RecordScope::FUNCTION, "<fastprof>", "", "", 0);
+                                         RecordScope::USER_SCOPE, "<fastprof>", "", "", 0);
 
-constexpr Site import_inner_site =
-    make_site(SiteKind::range, category::python_call, RecordScope::FUNCTION, "<import>", "", "", 0);
+constexpr Site import_inner_site = make_site(SiteKind::range, category::python_call,
+                                             RecordScope::USER_SCOPE, "<import>", "", "", 0);
 
 const CodeInfo unknown_code_info{nullptr, 0, CodeKind::plain};
 

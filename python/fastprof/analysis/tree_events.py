@@ -76,6 +76,15 @@ class TreeEvent:
         order = np.argsort(start, kind="stable")
         return [TreeEvent(self.tree, int(index)) for index in found[order]]
 
+    # Objects are made when they are read: those of one place are equal, so that `in` and index() find them.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeEvent):
+            return NotImplemented
+        return self.tree is other.tree and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.tree), self.index))
+
     def __repr__(self) -> str:
         return f"<TreeEvent {self.name} {self.duration_time_ns} ns>"
 

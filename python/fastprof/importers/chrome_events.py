@@ -34,6 +34,11 @@ __all__ = ["MARKS_PID", "ChromeEvents", "MalformedEventError"]
 
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
+_NOT_FINITE = (
+    "NaN",
+    "Infinity",
+    "-Infinity",
+)  # as fastprof's writer has them: JSON has no such numbers
 # The process into which fastprof writes marks of the recording itself.
 MARKS_PID = 0x20000000
 # Upper bound of the bytes per entry that is kept beside the rows.
@@ -246,6 +251,8 @@ class ChromeEvents:
     def _counter(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         start = self._time_ns(event, "ts")
         for series, value in args.items():
+            if type(value) is str and value in _NOT_FINITE:
+                value = float(value)
             if type(value) not in (int, float):
                 continue
             real = type(value) is float or not -(1 << 63) <= value < 1 << 63

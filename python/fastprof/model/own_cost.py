@@ -51,13 +51,13 @@ def without_own_cost(table: EventTable, cost: Mapping[str, Any] | None) -> Event
         rows = rows[np.argsort(start[chosen[rows]], kind="stable")]
         listed = chosen[rows]
         begun = np.concatenate(([0.0], np.cumsum(inside[listed] + outside[listed])))
-        # Rounded here, so that rounding makes no row longer than it was.
+        # Rounded here, and an end is moved as far as its begin, so that rounding makes no row longer than it was.
         shift = np.rint(begun[:-1] - pending[rows])
         shifted = np.maximum.accumulate(start[listed] - shift)
         # Up to the end of a row: all that began before, without what follows its end and those around it.
         count = np.searchsorted(start[listed], end[listed], side="left")
         count = np.maximum(count, np.arange(1, len(rows) + 1))
-        until = np.rint(begun[count] - pending[rows] - outside[listed])
+        until = np.maximum(np.rint(begun[count] - pending[rows] - outside[listed]), shift)
         others = np.flatnonzero(thread == each)
         others = np.setdiff1d(others, listed, assume_unique=True)
         before = np.searchsorted(start[listed], start[others], side="right") - 1

@@ -25,8 +25,8 @@ def flame_text(
 
     Ranges narrower than a character are left out, and so are async ranges and device activities, which overlap
     others. A call is shown as "function (file:line)", or as its function where that does not fit. max_depth: levels
-    to show (default: 40). style: colours, by kind of event. Last lines have the number of deeper levels, and what to
-    do if most names do not fit.
+    to show (default: 40). style: colours, by kind of event. Last lines have the number of deeper levels, that of ranges
+    that overlap others of their thread, and what to do if most names do not fit.
     Raises errors.ValueError for a width below 10. Any thread.
     """
     if width < _MIN_WIDTH:
@@ -39,12 +39,13 @@ def flame_text(
         return ""
     lines = [f"all: {format_time(whole_ns / 1e3)}"[:width]]
     fits: list[bool] = []
+    cut: list[Node] = []
     limit = _DEPTH if max_depth is None else max_depth
     # (node, first column as a fraction of the width) by level
     level = [(node, begin) for node, begin in _placed(roots, 0.0, whole_ns, width)]
     depth = 0
     while level and depth < limit:
-        lines.append(_level_line(level, whole_ns, width, style or TextStyle(), fits))
+        lines.append(_level_line(level, whole_ns, width, style or TextStyle(), fits, cut))
         level = [
             placed
             for node, begin in level
@@ -57,6 +58,10 @@ def flame_text(
             level = [(child, 0.0) for node, _ in level for child in node.children]
             deepest += 1
         lines.append(f"{deepest} deeper levels: use a larger depth")
+    if cut:
+        lines.append(
+            f"too narrow or not drawn, because ranges of a thread overlap without nesting: {len(cut)}"
+        )
     if len(fits) > 3 and fits.count(False) > len(fits) / 2:
         lines.append(
             f"{fits.count(False)} of {len(fits)} names do not fit into {width} columns:"
@@ -77,16 +82,26 @@ def _placed(nodes: list[Node], begin: float, whole_ns: int, width: int) -> list[
 
 
 def _level_line(
-    level: list[tuple[Node, float]], whole_ns: int, width: int, style: TextStyle, fits: list[bool]
+    level: list[tuple[Node, float]],
+    whole_ns: int,
+    width: int,
+    style: TextStyle,
+    fits: list[bool],
+    cut: list[Node],
 ) -> str:
-    """Return the line of a level; append to `fits` whether each node's name is readable."""
+    """Return the line of a level.
+
+    Appends to `fits` whether each name is readable, to `cut` the nodes that have less than their width.
+    """
     line: list[str] = []
     at = 0
     for node, begin in level:
-        first = max(round(begin), at)
-        last = min(round(begin + max(node.total_ns, 0) * width / whole_ns), width)
+        end = round(begin + max(node.total_ns, 0) * width / whole_ns)
+        first, last = max(round(begin), at), min(end, width)
+        if first > round(begin) or last < end:  # the children together are longer than their parent
+            cut.append(node)
         if last <= first:
-            continue  # the children together are longer than their parent: no width is left
+            continue
         room = last - first - 1
         label, shorter = call_label(node.name)
         name = label if text_width(label) <= room else shorter

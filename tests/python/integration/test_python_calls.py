@@ -130,7 +130,15 @@ def test_counts_are_those_of_cprofile(number: int) -> None:
     program()
     with fastprof.profile(python_calls=True) as prof:
         program()
-    assert counts(prof.python_calls().to_pstats().stats) == counts(by_cprofile(program))
+    stats = prof.python_calls().to_pstats().stats
+    assert counts(stats) == counts(by_cprofile(program))
+    if number < 2:  # recursion: each call is an event
+        averages = prof.key_averages(include_python_functions=True)
+        found = {row.key.partition(": ")[2]: row.count for row in averages}
+        names = {"fib"} if number == 0 else {"even", "odd"}
+        assert {name: found[name] for name in names} == {
+            key[2]: value[1] for key, value in stats.items() if key[2] in names
+        }
 
 
 def test_counts_of_threads_are_those_of_cprofile() -> None:

@@ -97,6 +97,7 @@ def test_the_event_tree_is_torchs() -> None:
     for node in tree:
         assert node.end_time_ns - node.start_time_ns == node.duration_time_ns >= 0
         assert node.parent is None or node.parent.start_time_ns <= node.start_time_ns
+        assert node.parent is None or node in node.parent.children  # as pattern matchers look it up
 
 
 ACCESSORS = (

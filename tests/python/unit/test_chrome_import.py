@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,15 @@ def test_states_of_a_range(tmp_path: Path) -> None:
         == EventFlag.FINISHED | EventFlag.CROSS_THREAD_END | EventFlag.CLAMPED
     )
     assert "metadata_json" not in table.coded
+
+
+def test_counters_that_are_no_numbers_of_json(tmp_path: Path) -> None:
+    with fastprof.profile() as prof:
+        for value in (1.0, math.nan, math.inf, -math.inf):
+            fastprof.counter("loss", value)
+    prof.export(tmp_path / "t.json")
+    values = fastprof.load(tmp_path / "t.json").payload_words.view(np.float64)
+    assert np.array_equal(values, [1.0, math.nan, math.inf, -math.inf], equal_nan=True)
 
 
 def test_pairs_instants_counters_flows_memory(tmp_path: Path) -> None:

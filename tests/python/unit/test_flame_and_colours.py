@@ -52,6 +52,13 @@ def test_a_flame_graph_says_that_names_do_not_fit() -> None:
     assert "do not fit" not in flame_text(built(*calls), 140)
 
 
+def test_a_flame_graph_says_which_ranges_overlap() -> None:
+    beside = built(event("a", 0, 80), event("b", 5, 85), event("c", 10, 90))
+    assert "overlap" not in flame_text(beside, 60)  # all have their width
+    inside = built(event("p", 0, 100), event("a", 0, 80), event("b", 5, 85), event("c", 10, 90))
+    assert flame_text(inside, 60).splitlines()[-1].endswith("overlap without nesting: 2")
+
+
 def test_limits_of_flame_graphs() -> None:
     assert flame_text(nested(), 60, max_depth=1).splitlines()[2:] == [
         "2 deeper levels: use a larger depth"

@@ -88,3 +88,13 @@ def test_a_calibrated_profile_has_its_cost_in_its_trace(tmp_path: Path) -> None:
     assert fastprof.load(tmp_path / "t.json").metadata["event_cost"] == cost
     corrected, table = profile.event_table.without_overhead(cost), profile.event_table
     assert (corrected.duration_ns <= table.duration_ns).all()
+
+
+def test_no_event_becomes_longer(tmp_path: Path) -> None:
+    """What is taken from an end is at least what is taken from its begin, however the cost rounds."""
+    chains = [("user_annotation", "r", 1, (300 * n + d) / 1e3, (300 * n + 200 - d) / 1e3)
+              for n in range(5) for d in range(5)]  # fmt: skip
+    table = fastprof.load(trace(tmp_path / "t.json", [("user_annotation", "o", 1, 0, 2), *chains]))
+    for tenth in range(1, 300, 2):
+        cost = {"range": {"inside_ns": 0, "outside_ns": tenth / 10}}
+        assert (table.without_overhead(cost).duration_ns <= table.duration_ns).all(), tenth
