@@ -114,7 +114,7 @@ class Requests:
         except (errors.Error, OSError, ValueError) as error:
             _log.info("request failed: %s", error)
             kept = isinstance(error, _NotWrittenError)
-            result = {"ok": False, "error": str(error), **({"kept": True} if kept else {})}
+            result = {"ok": False, "error": _text_of(error), **({"kept": True} if kept else {})}
         try:
             connection.settimeout(5.0)
             connection.sendall(json.dumps(result).encode() + b"\n")
@@ -209,7 +209,7 @@ class Requests:
             ended.export(path, kind)
         except Exception as error:  # of any kind, for example no memory
             self._kept = ended
-            reason = (str(error) or type(error).__name__).rstrip(".")
+            reason = (_text_of(error) or type(error).__name__).rstrip(".")
             raise _NotWrittenError(
                 f"{reason}. The profile is kept: `fastprof stop {os.getpid()} -o PATH` writes it."
             ) from error
@@ -255,6 +255,11 @@ class Requests:
         return recorder.step_work.span(
             first, count, lambda: self._begin(options, until_stop=False), self._end, limit_s
         )
+
+
+def _text_of(error: Exception) -> str:
+    """Return an error's text, without the number that OSError puts before it."""
+    return str((isinstance(error, errors.IoError) and error.strerror) or error)
 
 
 def _profile_options(request: dict[str, Any]) -> dict[str, Any]:
