@@ -242,6 +242,9 @@ void register_capture(py::module_& module) {
                              [](const CaptureObject& self) { return self.capture->clock_error_ns; })
       .def_property_readonly("exact_stop",
                              [](const CaptureObject& self) { return self.capture->exact_stop; })
+      .def_property_readonly(
+          "open_ranges", [](const CaptureObject& self) { return self.capture->open_ranges(); },
+          "Number of ranges that had not ended at the stop.")
       .def_property_readonly("pid", [](const CaptureObject& self) { return self.capture->pid; })
       .def_property_readonly(
           "node_id", [](const CaptureObject& self) { return self.capture->node_id; },

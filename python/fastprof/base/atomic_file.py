@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -14,7 +15,7 @@ from typing import IO, BinaryIO, TextIO, cast
 
 from fastprof.base import errors
 
-__all__ = ["atomic_binary", "atomic_text"]
+__all__ = ["atomic_binary", "atomic_text", "check_output"]
 
 
 @contextmanager
@@ -83,6 +84,28 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
                 text.flush()
             finally:
                 text.detach()
+
+
+def check_output(path: str) -> None:
+    """Raise errors.IoError if no file can be created at `path`; for use before a long run.
+
+    Creates nothing: the folder must exist and be writable, and the path must not be a folder.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise errors.IoError(
+            errno.EISDIR, f"cannot write {path}: it is a folder. Use the name of a file."
+        )
+    if not os.path.isdir(folder):
+        raise errors.IoError(
+            errno.ENOENT, f"cannot write {path}: the folder {folder} does not exist. Create it."
+        )
+    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or device
+    if not os.access(path if special else folder, os.W_OK | (0 if special else os.X_OK)):
+        raise errors.IoError(
+            errno.EACCES,
+            f"cannot write {path}: no permission to write in {folder}. Choose another folder.",
+        )
 
 
 def _temporary_name(target: Path) -> Path:

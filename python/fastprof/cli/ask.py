@@ -102,6 +102,8 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             why += f"; `fastprof dump {pid}` reads its records all the same"
         raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
     answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
+    if answer.get("kept"):  # it did what was asked, and could not write the file
+        raise errors.UnavailableError(f"process {pid}: {answer['error']}")
     if not answer.get("ok"):
         raise errors.UnavailableError(
             f"process {pid} refused the request: {answer.get('error', text)!s}"

@@ -5,28 +5,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
 from fastprof.cli.ask import ask, find_alive
 from fastprof.cli.formats import format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
-from fastprof.cli.outcome import check_output, patient_with_ctrl_c, print_message
+from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.profile import (
+    INTERRUPTED,
     add_output_options,
     add_profile_options,
     output_path,
     print_written,
     profile_options,
+    wait_for_profiles,
 )
-
-if TYPE_CHECKING:
-    from fastprof.record.process_folder import FoundProcess
 
 __all__ = ["add_parser"]
 
 _SAMPLES_HZ = 1000.0
-_INTERRUPTED = 130  # exit status, as of shells
 _EPILOG = f"""\
 PID is that of a Python process of this user, which need not know fastprof: `fastprof ps --all` lists them. It must
 run the same version of CPython as this command. Up to 3.13 its main thread is stopped for some milliseconds
@@ -75,7 +72,7 @@ def attach(options: argparse.Namespace) -> int:
         return _attach(options)
     except KeyboardInterrupt:
         print_message(f"fastprof: interrupted; process {options.pid} goes on")
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 def _attach(options: argparse.Namespace) -> int:
@@ -91,6 +88,7 @@ def _attach(options: argparse.Namespace) -> int:
         "options": profile_options(options),
         "seconds": options.seconds,
         "path": path,
+        "format": options.to,
         "leave": True,
     }
     process = find_alive(options.pid)
@@ -98,24 +96,13 @@ def _attach(options: argparse.Namespace) -> int:
         from fastprof.attach import connection
 
         process = connection.attach(options.pid)
-    return _profile(process, request)
+    found = process
 
+    def written() -> int:
+        print_written(ask(found, request, 600.0 + options.seconds))
+        return 0
 
-def _profile(process: FoundProcess, request: dict[str, Any]) -> int:
-    """Have the process profile itself, until Ctrl-C at the latest; return the exit code."""
-    interrupted = False
-
-    def end() -> None:
-        nonlocal interrupted
-        interrupted = True
-        try:
-            ask(process, {"do": "end"}, 5.0)
-        except errors.UnavailableError as error:
-            print_message(f"fastprof: {error}")
-
-    with patient_with_ctrl_c("ending the recording", end):
-        print_written(ask(process, request, 600.0 + request["seconds"]))
-    return _INTERRUPTED if interrupted else 0
+    return wait_for_profiles([found], written)
 
 
 def _sample(options: argparse.Namespace, path: str) -> int:

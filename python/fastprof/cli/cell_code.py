@@ -52,17 +52,17 @@ class CellCode:
         from fastprof import record_function
 
         value = None
+        names = self._shell.user_ns  # before the profile: reading it calls a function of IPython
         try:
             with profiler, record_function(label):
                 for code in self._codes:
-                    value = self._run(code, local_ns)
+                    value = self._run(code, names, local_ns)
         except BaseException as error:
             self._trim_traceback(error)
             raise
         sys.displayhook(value)  # shows nothing for None, the value of statements
 
-    def _run(self, code: CodeType, local_ns: Any) -> Any:
-        names = self._shell.user_ns
+    def _run(self, code: CodeType, names: Any, local_ns: Any) -> Any:
         result = eval(code, names, names if local_ns is None else local_ns)
         if code.co_flags & inspect.CO_COROUTINE:
             return self._shell.loop_runner(result)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.cli.formats import FORMATS, write_table
 
 __all__ = ["check_output", "keep", "patient_with_ctrl_c", "print_message"]
@@ -23,28 +23,6 @@ def print_message(text: str) -> None:
     """Print to stderr; ignore a closed or missing stderr."""
     with suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr, flush=True)
-
-
-def check_output(path: str) -> None:
-    """Raise errors.IoError if no file can be created at `path`; for use before a long run.
-
-    Creates nothing: the folder must exist and be writable, and the path must not be a folder.
-    """
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path):
-        raise errors.IoError(
-            errno.EISDIR, f"cannot write {path}: it is a folder. Use the name of a file."
-        )
-    if not os.path.isdir(folder):
-        raise errors.IoError(
-            errno.ENOENT, f"cannot write {path}: the folder {folder} does not exist. Create it."
-        )
-    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or device
-    if not os.access(path if special else folder, os.W_OK | (0 if special else os.X_OK)):
-        raise errors.IoError(
-            errno.EACCES,
-            f"cannot write {path}: no permission to write in {folder}. Choose another folder.",
-        )
 
 
 def keep(

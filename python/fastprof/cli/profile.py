@@ -6,9 +6,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
 from typing import Any
 
 from fastprof.base import errors
@@ -16,15 +18,20 @@ from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
 from fastprof.cli.formats import FORMATS, format_help, format_of
 from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 
 __all__ = [
+    "INTERRUPTED",
     "add_output_options",
     "add_parser",
     "add_profile_options",
     "output_path",
     "print_written",
     "profile_options",
+    "wait_for_profiles",
 ]
+
+INTERRUPTED = 130  # exit status, as of shells
 
 _PROCESS = f"""\
 PROCESS is {PROCESSES}; with --group, of any number of processes. They must have a flight recorder
@@ -172,11 +179,11 @@ def _ask_all(
     waits_s += max(0.0, float(request.get("start_unix_s") or 0.0) - time.time())
 
     def one(process: Any, path: str) -> dict[str, Any]:
-        return ask(process, {**request, "path": path}, waits_s)
+        return ask(process, {**request, "path": path, "format": options.to}, waits_s)
 
-    failed = 0
-    with ThreadPoolExecutor(len(processes)) as pool:
-        answers = [pool.submit(one, *each) for each in zip(processes, paths, strict=True)]
+    def all_written() -> int:
+        failed = 0
+        answers = [_on_thread(one, *each) for each in zip(processes, paths, strict=True)]
         for answer in answers:
             try:
                 facts = answer.result()
@@ -187,7 +194,54 @@ def _ask_all(
                 failed = 1
             else:
                 print_written(facts)
-    return failed
+        return failed
+
+    return wait_for_profiles(processes, all_written, can_end="seconds" in request)
+
+
+def wait_for_profiles(
+    processes: Sequence[Any], wait: Callable[[], int], *, can_end: bool = True
+) -> int:
+    """Return the exit code that wait() returns, or INTERRUPTED after Ctrl-C.
+
+    can_end: the first Ctrl-C ends the recordings, which is possible for those of seconds, and the waiting goes on.
+    """
+    interrupted = False
+
+    def end() -> None:
+        nonlocal interrupted
+        interrupted = True
+        for process in processes:
+            try:
+                ask(process, {"do": "end"}, 5.0)
+            except errors.UnavailableError as error:
+                print_message(f"fastprof: {error}")
+
+    try:
+        with patient_with_ctrl_c("ending the recording", end) if can_end else nullcontext():
+            failed = wait()
+    except KeyboardInterrupt:
+        pids = ", ".join(str(process.pid) for process in processes)
+        goes_on = "process {} goes on" if len(processes) == 1 else "processes {} go on"
+        print_message(
+            f"fastprof: interrupted; {goes_on.format(pids)}, and the trace is still written"
+        )
+        return INTERRUPTED
+    return INTERRUPTED if interrupted else failed
+
+
+def _on_thread(call: Callable[..., dict[str, Any]], *args: Any) -> Future[dict[str, Any]]:
+    """Call on a daemon thread: the command ends at Ctrl-C, and those of an executor would be waited for."""
+    future: Future[dict[str, Any]] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*args))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def print_written(facts: dict[str, Any]) -> None:

@@ -2,15 +2,16 @@
 """Requests to a running process: one JSON line each way through a socket that only this user can reach.
 
 Request: {"do": NAME, ...}; answer: {"ok": true, ...} or {"ok": false, "error": TEXT}. Nothing of a request is
-executed: it names one of these actions, and options of profile() with values of JSON.
+executed: it names one of these actions, and options of profile() with values of JSON. A path is absolute and checked
+before anything is recorded; format: one of _outputs.FORMATS, by default that of the path's suffix.
 
 | do | members | answer |
 |---|---|---|
 | status | | facts of the process and its recorder |
 | dump | reason, path | path |
 | start | options | |
-| stop | path | path, rows |
-| profile | options, path, and seconds or steps; start_unix_s, start_step, step_multiple; leave | path, rows |
+| stop | path, format | path, rows |
+| profile | options, path, format, and seconds or steps; start_unix_s, start_step, step_multiple; leave | path, rows |
 | end | | |
 | leave | | |
 
@@ -18,6 +19,8 @@ start_unix_s: when the profile begins, at once if it is past. start_step: it beg
 one if it is past; step_multiple: after the next step whose number is a multiple.
 
 end: a profile of seconds that runs ends now; its own request is answered as usual.
+
+stop: also writes the last finished profile whose file could not be written, which "kept": true in an answer says.
 
 leave: an attached process (attached.py) ends to listen.
 """
@@ -35,8 +38,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fastprof import _outputs
 from fastprof._version import __version__
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.profiler import profile
 from fastprof.profiler.recovery import program_name
 
@@ -65,6 +70,10 @@ _MAX_SECONDS = 3600.0
 _log = logging.getLogger("fastprof.control")
 
 
+class _NotWrittenError(errors.IoError):
+    """A profile was recorded and is kept, but its file could not be written."""
+
+
 class Requests:
     """Answers requests to this process. Called on threads of their own.
 
@@ -79,6 +88,7 @@ class Requests:
         self._lock = threading.Lock()
         self._profile: profile | None = None
         self._until_stop = False  # `start` has begun it, and `stop` ends it
+        self._kept: profile | None = None  # the last one whose file could not be written
         self._early = threading.Event()  # the profile's: it ends now
 
     def answer(self, connection: socket.socket) -> None:
@@ -99,15 +109,17 @@ class Requests:
             connection.settimeout(None)
             leaves = request.get("leave") is True
             result = {"ok": True, **do(request)}
-            leaves = leaves or request["do"] == "leave"
+            # After a stop, too: it writes what is kept of the request that was to leave.
+            leaves = leaves or request["do"] in ("leave", "stop")
         except (errors.Error, OSError, ValueError) as error:
             _log.info("request failed: %s", error)
-            result = {"ok": False, "error": str(error)}
+            kept = isinstance(error, _NotWrittenError)
+            result = {"ok": False, "error": _text_of(error), **({"kept": True} if kept else {})}
         try:
             connection.settimeout(5.0)
             connection.sendall(json.dumps(result).encode() + b"\n")
         finally:
-            if leaves and self._leave is not None and self._profile is None:
+            if leaves and self._leave is not None and self._profile is self._kept is None:
                 self._leave()
 
     def _do_status(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -136,20 +148,23 @@ class Requests:
             raise errors.StateError("this process has a flight recorder, which keeps listening")
         if self._profile is not None:
             raise errors.StateError("a profile runs: `fastprof stop` ends it")
+        if self._kept is not None:
+            raise errors.StateError("a profile is not written yet: `fastprof stop` writes it")
         return {}
 
     def _do_start(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"missing": dict(self._begin(_profile_options(request), until_stop=True).missing)}
 
     def _do_stop(self, request: dict[str, Any]) -> dict[str, Any]:
-        path = _path_of(request)
         with self._lock:
-            started = self._profile
-            if started is None or not self._until_stop:
+            ended = self._profile if self._until_stop else self._kept
+            if ended is None:
                 raise errors.StateError("no profile was started by request: use `fastprof start`")
-            started.stop()
-            self._profile = None
-        return _saved(started, path)
+            output = _output_of(request)
+            ended.stop()  # no effect on one that is kept
+            if ended is self._profile:
+                self._profile, self._until_stop = None, False
+        return self._saved(ended, output)
 
     def _do_end(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
@@ -167,7 +182,7 @@ class Requests:
         return started
 
     def _do_profile(self, request: dict[str, Any]) -> dict[str, Any]:
-        options, path = _profile_options(request), _path_of(request)
+        options = _profile_options(request)
         seconds, steps = request.get("seconds"), request.get("steps")
         if (seconds is None) == (steps is None):
             raise errors.ValueError("a profile lasts seconds or steps: give one of them")
@@ -175,15 +190,32 @@ class Requests:
             if number is not None and (type(number) not in (int, float) or number <= 0):
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
+        output = _output_of(request)
         first = self._wait_for_start(request, limit_s)
         if steps is not None:
-            return _saved(self._profile_of_steps(options, first, int(steps), limit_s), path)
+            ended = self._profile_of_steps(options, first, int(steps), limit_s)
+            return self._saved(ended, output)
         running = self._begin(options, until_stop=False)
         try:
             self._early.wait(min(float(seconds or 0), _MAX_SECONDS))
         finally:
             self._end(running)
-        return _saved(running, path)
+        return self._saved(running, output)
+
+    def _saved(self, ended: profile, output: tuple[str, str]) -> dict[str, Any]:
+        """Write a profile and return the facts of it. If that fails, it is kept for a later request to stop."""
+        path, kind = output
+        try:
+            ended.export(path, kind)
+        except Exception as error:  # of any kind, for example no memory
+            self._kept = ended
+            reason = (_text_of(error) or type(error).__name__).rstrip(".")
+            raise _NotWrittenError(
+                f"{reason}. The profile is kept: `fastprof stop {os.getpid()} -o PATH` writes it."
+            ) from error
+        if self._kept is ended:
+            self._kept = None
+        return {"path": path, "rows": len(ended.event_table), "missing": dict(ended.missing)}
 
     def _end(self, running: profile) -> None:
         with self._lock:
@@ -225,6 +257,11 @@ class Requests:
         )
 
 
+def _text_of(error: Exception) -> str:
+    """Return an error's text, without the number that OSError puts before it."""
+    return str((isinstance(error, errors.IoError) and error.strerror) or error)
+
+
 def _profile_options(request: dict[str, Any]) -> dict[str, Any]:
     options = request.get("options", {})
     if not isinstance(options, dict):
@@ -236,16 +273,16 @@ def _profile_options(request: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _path_of(request: dict[str, Any]) -> str:
-    path = request.get("path")
+def _output_of(request: dict[str, Any]) -> tuple[str, str]:
+    """Return the path and the format of a profile's file. Raises errors.Error if it could not be written."""
+    path, kind = request.get("path"), request.get("format")
     if not isinstance(path, str) or not os.path.isabs(path):
         raise errors.ValueError("a request for a profile has the absolute path of its file")
-    return path
-
-
-def _saved(finished: profile, path: str) -> dict[str, Any]:
-    finished.export(path)
-    return {"path": path, "rows": len(finished.event_table), "missing": dict(finished.missing)}
+    if kind is not None and not isinstance(kind, str):
+        raise errors.ValueError("the format of a file is a text")
+    kind = _outputs.format_of(path, kind)
+    check_output(path)
+    return path, kind
 
 
 def _read_line(connection: socket.socket) -> bytes:

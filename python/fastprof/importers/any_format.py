@@ -34,6 +34,10 @@ _OTHERS = tuple(
             rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg",
             "a picture (SVG), not a trace: open it in a browser",
         ),
+        (
+            rb"PK\x03\x04.{26}facts\.npy",
+            "fastprof's file of aggregates, which has no events: print it with `fastprof report`",
+        ),
         (rb"PK\x03\x04", "a zip archive: unpack it, and load the traces in it"),
         (rb"PERFILE2", "perf's data: load what `perf script` prints"),
         (

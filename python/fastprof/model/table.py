@@ -192,6 +192,12 @@ class EventTable(TableResults):
 
         return table_html(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the first rows where IPython shows text."""
+        from fastprof.model.table_html import table_text
+
+        printer.text(table_text(self))
+
     @property
     def column_names(self) -> tuple[str, ...]:
         """Names of the given columns, coded ones last."""

@@ -95,6 +95,8 @@ class FollowedChildren:
             "name": capture.process_name,
             "start_ns": capture.t0_ns,
             "rows": len(capture),
+            "open_ranges": capture.open_ranges,
+            "alive": True,
         }
         if self._folder is None:
             return capture, [own]

@@ -41,7 +41,7 @@ class _Position(NamedTuple):
 
 
 class ProfileLife:
-    """The life cycle of a profile. Use from one thread at a time."""
+    """The life cycle of a profile. Use from one thread at a time, except for stop()."""
 
     enabled: bool
     acc_events: bool
@@ -141,6 +141,9 @@ class ProfileLife:
         and the result is available; a second stop(), or the interpreter's exit, calls the handler. An
         exception of the handler propagates; the profile has then ended.
 
+        Any thread: if several stop it at once, each returns after the recording has ended, and one of
+        them calls the handler.
+
         Raises MemoryError if there is no memory for the events. They are kept: free memory, and call
         stop() again. Other parts of the end that fail are named in `missing`.
         """
@@ -171,7 +174,8 @@ class ProfileLife:
 
     def _is_due(self) -> bool:
         """Return whether on_trace_ready must still be called for a trace."""
-        return self._due is not None and operator.length_hint(self._due) > 0
+        due = self._due  # read once: another thread's stop() may remove it
+        return due is not None and operator.length_hint(due) > 0
 
     def _records(self) -> bool:
         return self._recording is not None and self._recording.started
@@ -182,11 +186,14 @@ class ProfileLife:
         KinetoStepTracker.erase_step_count(PROFILER_STEP)
         recording = self._recording
         if recording is not None and not recording.in_its_process:
-            self._recording = None  # belongs to the parent process: its records are not here
+            recording = self._recording = None  # the parent's: its records are not here
         self._close_step()
-        if self._recording is not None:
-            self._make_due(self._recording)
-            self.stop_trace()
+        if recording is not None:
+            # The lock is the recording's, so that a forked child, which has no recording, never waits for it.
+            with recording.ending:
+                if self._recording is recording:  # else another thread's stop() has ended it
+                    self._make_due(recording)
+                    self.stop_trace()
         self._ended = True
 
     def _make_due(self, recording: Recording) -> None:
@@ -264,9 +271,10 @@ class ProfileLife:
             self.step_rec_fn.__enter__()
 
     def _close_step(self) -> None:
-        if self.step_rec_fn is not None:
-            with contextlib.suppress(RuntimeError):  # not open, because of an interrupt
-                self.step_rec_fn.__exit__(None, None, None)
+        step = self.step_rec_fn
+        if step is not None:
+            with contextlib.suppress(RuntimeError):  # not open: an interrupt, or another thread
+                step.__exit__(None, None, None)
             self.step_rec_fn = None
 
     def _carry_out(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -75,6 +76,8 @@ class Recording:
         report = partial(report_missing, options)
         self._devices = DeviceCollections(options.device_types, report)
         self._observers = chosen_observers(options, report, self._devices)
+        # One thread at a time ends it; a signal handler of the same thread may do so in between.
+        self.ending = threading.RLock()
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
         self._own_use = OwnUse()

@@ -116,7 +116,12 @@ def _decorate(range_: record_function, function: F) -> F:
                     sent = error = None
                     try:
                         sent = yield value
-                    except GeneratorExit:
+                    except GeneratorExit:  # aclose() runs the function's `finally`: a step, too
+                        open_range = begin_async()
+                        try:
+                            await steps.aclose()
+                        finally:
+                            open_range.end()
                         raise
                     except BaseException as thrown:
                         error = thrown
@@ -152,7 +157,9 @@ def _decorate(range_: record_function, function: F) -> F:
                         return end.value
                     try:
                         advance, argument = steps.send, (yield value)
-                    except GeneratorExit:
+                    except GeneratorExit:  # close() runs the function's `finally`: a step, too
+                        with range_:
+                            steps.close()
                         raise
                     except BaseException as thrown:
                         advance, argument = steps.throw, thrown

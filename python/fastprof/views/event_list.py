@@ -149,9 +149,6 @@ class EventList(ListOutputs[T]):
             with_flops=self._with_flops,
         )
 
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self))}]"
-
     # ---- the tree ------------------------------------------------------------------------------
 
     def _build_tree(self) -> None:

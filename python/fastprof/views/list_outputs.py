@@ -102,6 +102,10 @@ class ListOutputs(RowList[T]):
         options = output("tree_options")(max_depth, min_percent, time_unit, max_width)
         return str(output("tree")(self, options))
 
+    # Beside _repr_pretty_: IPython takes the first class in the order of bases that has either.
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
+
     def __str__(self) -> str:
         return self.table()
 

@@ -236,6 +236,8 @@ class Samples:
             place = visible_text(_place(each))
             row = f"{own:7.1f}  {interval:>13}  {total:7.1f}  {each.own:8d}  {place}"
             lines.append(cut_to_width(row, max_width).rstrip() if max_width else row)
+        if not shares:
+            lines.append("no such samples")
         if len(shown) < len(shares):
             lines.append(f"({len(shares) - len(shown)} more)")
         return "\n".join([*lines, *self._facts(mode)])
@@ -272,6 +274,8 @@ def _place(share: SampleShare) -> str:
 
 def _ticks(stacks: SampledStacks, kept: Array, mode: str) -> int:
     """Return the number of ticks in which there are samples of the runs `kept`."""
+    if not kept.any():
+        return 0
     of_tasks = mode == "awaits"
     period_ns = 1e9 / ((of_tasks and stacks.tasks_hz) or stacks.hz)
     order = np.argsort(stacks.first_ns[kept], kind="stable")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -135,6 +136,29 @@ def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
     assert len(steps) == 3
 
 
+def test_no_profile_is_lost_by_its_path_or_by_ctrl_c(folder: Path, tmp_path: Path) -> None:
+    bad, good = tmp_path / "no" / "x.json", tmp_path / "x.json"
+    with program(STEPS, tmp_path / "never") as process:
+        wait_for(folder, "*.sock")
+        pid = str(process.pid)
+        done = python("-m", "fastprof", "profile", pid, "--seconds", 600, "-o", bad)
+        assert done.returncode == 2 and "does not exist" in done.stderr
+        command("start", pid)
+        for path, said in ((bad, "does not exist"), ("/dev/full", "The profile is kept")):
+            done = python("-m", "fastprof", "stop", pid, "--to", "chrome", "-o", path)
+            assert done.returncode == 2 and said in done.stderr
+        assert "refused" not in done.stderr
+        command("stop", pid, "-o", good)
+        assert "work" in fastprof.load(good).names
+        words = [sys.executable, "-m", "fastprof", "profile", pid, "--seconds=600", f"-o{good}"]
+        with subprocess.Popen(words, stdout=-1, stderr=-1, text=True) as running:
+            while "profiling" not in command("ps"):
+                assert running.poll() is None
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=WAIT_S)
+        assert running.returncode == 130 and "wrote" in out and "Traceback" not in err
+
+
 def test_requests_are_bounded_and_can_be_turned_off(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +172,7 @@ def test_requests_are_bounded_and_can_be_turned_off(
             (b'{"do": "start", "options": {"on_trace_ready": "os.abort"}}\n', "invalid option"),
             (b'{"do": "profile", "path": "/x.json", "seconds": -1}\n', "above 0"),
             (
-                b'{"do": "profile", "path": "/x.json", "steps": 10000000, "timeout_s": 0.2}\n',
+                b'{"do": "profile", "path": "/tmp/x.json", "steps": 10000000, "timeout_s": 0.2}\n',
                 "reached",
             ),
             (b'{"do": "stop", "path": "/x.json"}\n', "no profile"),

@@ -65,6 +65,7 @@ def test_multiprocessing_and_children_of_children(folder: Path, method: str) -> 
         assert len(ranges(result, name)) == 1
     names = {process["name"] for process in result["processes"]}
     assert {"worker 0", "worker 1", "worker 2"} <= names
+    assert {"open_ranges": 0, "alive": True}.items() <= result["processes"][0].items()
     check_links(result)
     check_order(result)
 

@@ -85,10 +85,21 @@ def test_the_averages_have_the_cells_number_and_calls(shell: Any) -> None:
     assert captured.stdout.count("\n") <= 2 and "nothing was recorded in" in captured.stdout
 
 
+@pytest.mark.parametrize(
+    "shown", ["prof", "prof.events()", "prof.key_averages()", "prof.event_table"]
+)
+def test_results_are_a_text_of_at_most_30_rows(shell: Any, shown: str) -> None:
+    loop = "for i in range(50):\n        with fastprof.record_function(f'work {i}'): pass"
+    run(shell, f"import fastprof\nwith fastprof.profile() as prof:\n    {loop}")
+    _, captured = run(shell, shown)
+    assert captured.stdout.count("work ") == 30 and "20 more rows: print(" in captured.stdout
+
+
 def test_the_display_of_a_value_is_not_profiled(shell: Any) -> None:
     run(shell, "%%fastprof --calls\nx = sorted([3, 1])\nx")
     files = {f.file for f in shell.user_ns["_fastprof"].python_calls().functions}
-    assert not any("displayhook" in file or "traitlets" in file for file in files)
+    machinery = ("displayhook", "traitlets", "interactiveshell")
+    assert not any(word in file for file in files for word in machinery)
 
 
 def test_a_line(shell: Any) -> None:

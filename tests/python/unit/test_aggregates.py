@@ -163,6 +163,8 @@ def test_merged_is_what_all_together_gives(tmp_path: Path) -> None:
 def test_damaged_files_are_refused(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "a.aggregates"
     of_durations(a=[1, 2, 3]).save(path)
+    with pytest.raises(errors.FormatError, match=r"aggregates.*`fastprof report`"):
+        fastprof.load(path)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(errors.FormatError):
         Aggregates.load(path)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import _thread
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +280,22 @@ def test_overwriting_keeps_the_newest() -> None:
                 pass
     assert set(names(p)) == {"new"}
     assert p.event_table.dropped["overwritten"] > 0
+
+
+def test_threads_may_stop_a_profile_at_the_same_time() -> None:
+    for _ in range(200):
+        handled: list[Any] = []
+        p = fastprof.profile(on_trace_ready=handled.append)
+        p.start()
+        with record_function("x"):
+            pass
+        together = threading.Barrier(2)
+
+        def stopped(p: Any = p, together: Any = together) -> list[str]:
+            together.wait()
+            p.stop()
+            return names(p)
+
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(stopped) for _ in range(2)]
+        assert [each.result() for each in found] == [["x"], ["x"]] and handled == [p]

@@ -251,9 +251,10 @@ def test_decorated_generator_is_closed() -> None:
             closed.append(True)
 
     steps: Any = generator()
-    next(steps)
-    steps.close()
-    assert closed == [True]
+    with fastprof.profile() as p:
+        next(steps)
+        steps.close()
+    assert closed == [True] and names(p) == ["g", "g"]
 
 
 def test_decorated_coroutines_overlap() -> None:
@@ -351,16 +352,23 @@ def test_errors_thrown_into_a_decorated_async_generator_reach_it() -> None:
             yield "first"
         except KeyError as error:
             yield f"caught {error.args[0]}"
-        yield "last"
+        try:
+            yield "last"
+        finally:
+            fastprof.mark("closed")
 
     async def use() -> list[str]:
         running: Any = steps()
         got = [await running.__anext__(), await running.athrow(KeyError("x"))]
-        return [*got, *[item async for item in running]]
+        got.append(await running.__anext__())
+        await running.aclose()
+        return got
 
     with fastprof.profile() as p:
         assert asyncio.run(use()) == ["first", "caught x", "last"]
-    assert names(p).count("steps") == 4
+    last = [e for e in p.events() if e.name == "steps"][3]  # the step that aclose() runs
+    (mark,) = p.events().instants()
+    assert last.time_range.start <= mark.time_us <= last.time_range.end
 
 
 def test_short_threads_one_after_the_other_need_little_memory() -> None:

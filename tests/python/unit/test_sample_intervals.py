@@ -42,3 +42,10 @@ def test_samples_of_one_thread_are_independent():
     """f in ticks 0 to 29, g in 30 to 39, none of this thread for a while, and f again: 40 of 50."""
     runs = [(0, 290, 0, 0, 30), (300, 390, 0, 1, 10), (900, 990, 0, 0, 10)]
     assert interval(stacks(runs, 0), "wall") == (0.8, wilson_interval(40, 50))
+
+
+@pytest.mark.parametrize("mode", ["gil_wait", "exception", "awaits"])
+def test_a_table_without_a_matching_sample_says_so(mode):
+    found = Samples(stacks([(0, 30, 0, 0, 4)], 0))
+    assert found.shares(mode=mode) == []
+    assert "no such samples\n0 samples" in found.table(mode=mode)

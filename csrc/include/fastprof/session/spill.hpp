@@ -128,7 +128,7 @@ class SpillFile {
       fd_ = platform::open_temporary_file(name.data());
       if (fd_ < 0)
         raise<IoError>("cannot create a spill file in " + folder_ + ": " + std::strerror(errno) +
-                       ". Choose a writable folder (SessionOptions::spill_folder).");
+                       ". Choose a writable folder with the option spill_folder.");
       ::unlink(name.c_str());
     }
     listed_ = SpillDescriptors::add(fd_);
