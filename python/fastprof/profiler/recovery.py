@@ -32,8 +32,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     max_bytes: limit of the file's size; 0: 16 GB.
 
     Returns an EventTable like that of a finished profile, with FLOPs if shapes were recorded. Ranges that were
-    open at the end lack EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds facts
-    of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
+    open at the end lack EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds
+    facts of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
     what is missing: open_ranges, unread_chunks, unknown_texts, python_stacks, damaged, names_lost,
     fallback_slabs, threads_outside; docs/backing_file.md explains each. In the tables of several
     processes of one boot, `start_ns - recovered["unix_offset_ns"]` is CLOCK_MONOTONIC and comparable.
