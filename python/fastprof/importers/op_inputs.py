@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.flops import FLOP_FORMULAS, estimate_flops
 from fastprof.importers.chrome_args import LISTS
+from fastprof.importers.distinct import distinct_rows
 from fastprof.model.table import CodedColumn, EventTable
 from fastprof.model.tree import EventTree
 
@@ -53,13 +54,16 @@ def _flops(table: EventTable, inputs: dict[str, CodedColumn]) -> Array:
         inputs.get(name, none) for name in ("input_shapes", "input_dtypes", "concrete_inputs")
     ]
     rows = np.flatnonzero(has_formula[site] & (columns[0].codes >= 0))
-    keys = [site[rows], *(column.codes[rows] for column in columns)]
-    _, first, of_key = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    keys = [codes[rows].astype(np.int64) for codes in (site, *(each.codes for each in columns))]
+    distinct, of_key = distinct_rows(keys)
+    example = np.empty(len(distinct), np.int64)  # a row of each
+    example[of_key] = rows
     estimates = [
-        _estimate(names[site[row]], *(column[row] for column in columns)) for row in rows[first]
+        _estimate(names[site[row]], *(column[row] for column in columns))
+        for row in example.tolist()
     ]
     flops = np.zeros(len(table))
-    flops[rows] = np.array(estimates, np.float64)[of_key.reshape(-1)]
+    flops[rows] = np.array(estimates, np.float64)[of_key]
     wrappers = np.array([name.endswith("dot_product_attention") for name in names], bool)[site]
     if bool((flops[wrappers] > 0).any()):
         parent = EventTree.of(table).parent_rows()
@@ -73,8 +77,11 @@ def _flops(table: EventTable, inputs: dict[str, CodedColumn]) -> Array:
 def _estimate(name: str, shapes: Any, dtypes: Any, values: Any) -> float:
     if (dtypes or [])[:1] == [""]:  # a nested tensor has no sizes
         return 0.0
-    estimate = estimate_flops(name, shapes, [_value(each) for each in values or []])
-    return 0.0 if estimate is None else float(estimate.flops)
+    try:
+        estimate = estimate_flops(name, shapes, [_value(each) for each in values or []])
+        return 0.0 if estimate is None else float(estimate.flops)
+    except OverflowError:  # sizes that no tensor has
+        return 0.0
 
 
 def _value(text: Any) -> Any:
