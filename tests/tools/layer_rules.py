@@ -106,7 +106,7 @@ PYTHON = {
     "analysis": {"base", "model"},
     "decode": {"base", "model", "analysis"},
     "exporters": {"base", "model", "formats", "analysis"},
-    "importers": {"base", "model", "formats"},
+    "importers": {"base", "model", "formats", "analysis"},
     "views": {"base", "model", "analysis", "exporters"},
     "report": {"base", "model", "exporters", "views", "analysis"},
     "adapters": {"base", "decode"},

@@ -15,7 +15,7 @@ import fastprof
 from fastprof.model.table import EventKind
 
 # Arguments of a slice that are columns -> the columns.
-_SHAPES = {"Input Dims": "input_shapes", "Concrete Inputs": "concrete_inputs"}
+_SHAPES = {"Input Dims": "structured_input_shapes", "Concrete Inputs": "concrete_inputs"}
 # Work of a device and calls of its runtime name the op that made them by its External id.
 _NUMBERS = {
     "External id": ("external_id", "linked_correlation_id"),

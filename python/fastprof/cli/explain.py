@@ -23,7 +23,7 @@ from fastprof.cli.recording_options import (
     recording_options_given,
 )
 from fastprof.cli.screen import Screen
-from fastprof.cli.summary_lines import dump_lines
+from fastprof.cli.summary_lines import dump_lines, missing_lines
 
 __all__ = ["add_parser"]
 
@@ -110,7 +110,8 @@ def explain_command(options: argparse.Namespace) -> int:
     problems = trace_problems(table)
     text = _text(table, options, problems=problems)
     if not options.as_json:
-        facts = [*dump_lines(table), *(f"problem: {problem}" for problem in problems)]
+        facts = [*dump_lines(table), *missing_lines(table)]
+        facts += [f"problem: {problem}" for problem in problems]
         text = "\n".join([*facts, text])
     if options.explanation is not None:
         _write(options.explanation, text)

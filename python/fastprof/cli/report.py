@@ -27,7 +27,7 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
-from fastprof.cli.summary_lines import dump_lines, summary_lines
+from fastprof.cli.summary_lines import dump_lines, missing_lines, summary_lines
 
 __all__ = [
     "add_parser",
@@ -98,7 +98,8 @@ def trace_notes(table: Any) -> list[str]:
     from fastprof.analysis.trace_checks import trace_problems, unread_text
 
     unread = unread_text(table.metadata)
-    problems = [*dump_lines(table), *(f"problem: {text}" for text in trace_problems(table))]
+    problems = [*dump_lines(table), *missing_lines(table)]
+    problems += [f"problem: {text}" for text in trace_problems(table)]
     samples = table.metadata.get("stack_samples")
     if type(samples) is int:
         note = (

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines below the table of `fastprof report` and `run`: findings of explain(), and requests for memory that failed."""
+"""Lines around the table of `fastprof report` and `run`: findings of explain(), and what was not recorded."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["dump_lines", "summary_lines"]
+__all__ = ["dump_lines", "missing_lines", "summary_lines"]
 
 _MOST = 3
 
@@ -43,3 +43,11 @@ def dump_lines(table: Any) -> list[str]:
     from fastprof.flight_recorder.dumps import dump_facts
 
     return dump_facts(table)
+
+
+def missing_lines(table: Any) -> list[str]:
+    """Return what was requested but is not recorded in the table, and why. Its file may contain any value here."""
+    missing = table.metadata.get("missing")
+    if not isinstance(missing, dict):
+        return []
+    return [f"Not recorded: {what}: {reason}" for what, reason in missing.items()]

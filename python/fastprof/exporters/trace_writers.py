@@ -126,7 +126,10 @@ _OWN_MEMBERS = WRITER_MEMBERS | {"format", "skipped_events", "skipped_packets"}
 
 
 def _members(table: EventTable) -> dict[str, str]:
-    return {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
+    # Files have no FLOPs: this member has their reader estimate them from the shapes again.
+    given = {"with_flops": 1} if table.has("flops") else {}
+    metadata = {**table.metadata, **given}
+    return {str(k): _json(v) for k, v in metadata.items() if k not in _OWN_MEMBERS}
 
 
 def _json(value: Any) -> str:

@@ -15,6 +15,7 @@ from fastprof.formats.sqlite import SQLITE_MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, LimitError
+from fastprof.importers.op_inputs import with_op_inputs
 from fastprof.importers.sampled import SAMPLED_FORMATS, read_sampled, sampled_format
 from fastprof.importers.source import DEFAULT_MAX_BYTES, Source
 from fastprof.model.table import EventTable
@@ -178,7 +179,7 @@ def _read(source: Source, mmap: bool, salvage: bool) -> EventTable:
         table = read_perfetto_trace(source, salvage=salvage)
     check_indices(table, source.path)
     check_values(table, source.path)
-    return table
+    return with_op_inputs(table)
 
 
 def trace_format(source: Source) -> str:

@@ -63,7 +63,7 @@ NUMBERS = (
     ("Call line", "call_line", 0),
 )
 LISTS = (
-    ("Input Dims", "input_shapes"),
+    ("Input Dims", "structured_input_shapes"),
     ("Input type", "input_dtypes"),
     ("Input Strides", "structured_input_strides"),
     ("Concrete Inputs", "concrete_inputs"),

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fastprof._core import record_function
 from fastprof.base import errors, switch_interval
 from fastprof.compat.execution_trace import check_observer_may_start
 from fastprof.profiler.open_profiles import closed, opened
@@ -25,6 +24,9 @@ from fastprof.profiler.recording import Recording
 from fastprof.profiler.result import Result
 from fastprof.profiler.step_schedule import ProfilerAction, as_action, transition
 from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
+
+# Also for the program's first use of it: within the block, this import would be recorded as calls.
+from fastprof.record.ranges import record_function
 
 __all__ = ["ProfileLife"]
 

@@ -331,6 +331,8 @@ class Recording:
                 result = self._stopped(metadata)
                 self._own_use.look_at_threads()
             result.metadata["own_use"] = self._own_use.read()
+            if self.missing:  # in files, too
+                result.metadata.setdefault("missing", dict(self.missing))
             self._result = result
         self._close_children()
         return self._result

@@ -31,9 +31,9 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
-    Returns an EventTable like that of a finished profile. Ranges that were open at the end lack
-    EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds facts
-    of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
+    Returns an EventTable like that of a finished profile, with FLOPs if shapes were recorded. Ranges that were
+    open at the end lack EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds
+    facts of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
     what is missing: open_ranges, unread_chunks, unknown_texts, python_stacks, damaged, names_lost,
     fallback_slabs, threads_outside; docs/backing_file.md explains each. In the tables of several
     processes of one boot, `start_ns - recovered["unix_offset_ns"]` is CLOCK_MONOTONIC and comparable.
@@ -66,7 +66,7 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     if samples is not None:
         metadata["sampling"] = {"hz": samples.hz, **samples.counts}
     if capture is not None:
-        table = table_of(capture, with_flops=False, keeps_frame=_keeps_frame, metadata=metadata)
+        table = table_of(capture, keeps_frame=_keeps_frame, metadata=metadata)
     elif samples is not None:
         table = _without_records(samples, metadata)
     if samples is None:

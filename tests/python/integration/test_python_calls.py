@@ -7,6 +7,7 @@ import contextlib
 import cProfile
 import json
 import pstats
+import re
 import sys
 import threading
 import warnings
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import python
+from processes import python, run_python
 
 import fastprof
 
@@ -317,6 +318,16 @@ def test_a_run_shows_the_calls_of_the_program_only(tmp_path: Path) -> None:
     assert not any("contextlib" in file or "signal" in file for file in functions.values())
     assert not any("fastprof" in name for name in functions)
     python(*run, "-m", "json.tool", "--help", cwd=tmp_path, check=True)
+
+
+def test_the_first_profile_has_no_calls_of_fastprofs_imports() -> None:
+    printed = run_python("""
+        import fastprof
+        with fastprof.profile(python_calls=True) as prof, fastprof.record_function("r"):
+            pass
+        print(*(event.name for event in prof.events()), sep="|")
+    """)
+    assert re.fullmatch(r"[^|]*: <module>\|r\n", printed)
 
 
 # ---- threads -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,6 +225,27 @@ def test_averages_by_shape_and_overload() -> None:
             for p in (mine, other)
         ]
         assert rows[0] == rows[1], options
+
+
+@pytest.mark.parametrize("suffix", ["fastprof", "json", "pftrace", "records"])
+def test_files_have_the_same_shapes_and_flops(tmp_path: Path, suffix: str) -> None:
+    path, records = tmp_path / f"t.{suffix}", tmp_path / "t.records"
+    with fastprof.profile(record_shapes=True, with_flops=True, backing_file=str(records)) as p:
+        for each in (long_lists, convolution, attention):
+            with fastprof.record_function(each.__name__):
+                each()
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 4, 8)] * 3)
+        found = fastprof.recover(path) if path == records else None
+    if found is None:
+        p.export(path)
+        found = fastprof.load(path)
+
+    def rows(table: fastprof.EventTable) -> Counter[Any]:
+        averages = table.events().key_averages(group_by_input_shape=True)
+        return Counter((e.key, str(e.input_shapes), e.count, e.flops) for e in averages)
+
+    assert rows(found) == rows(p.event_table)
 
 
 def test_a_stop_while_other_threads_run_ops() -> None:

@@ -71,6 +71,21 @@ def test_names_args_and_tracks(tmp_path: Path) -> None:
     assert table.coded["metadata_json"][0] is None
 
 
+@pytest.mark.parametrize(
+    ("sizes", "values"), [([10**200] * 2, ["", ""]), ([3, 3, 3, 3], ["", "", "", "1e999"])]
+)
+def test_impossible_inputs_have_no_flops(
+    tmp_path: Path, sizes: list[int], values: list[str]
+) -> None:
+    args = {"Input Dims": [sizes, sizes], "Concrete Inputs": values}
+    table = load(
+        tmp_path,
+        [event("aten::mm", 0, 1, args=args), event("aten::conv2d", 2, 1, args=args)],
+        with_flops=1,
+    )
+    assert table.column("flops").tolist() == [0, 0]
+
+
 def test_states_of_a_range(tmp_path: Path) -> None:
     table = load(
         tmp_path,

@@ -15,6 +15,7 @@ import fastprof
 from fastprof import EventTable, Site, Track, record_function
 from fastprof.analysis import memory_report
 from fastprof.cli.formats import write_table
+from fastprof.cli.main import main
 from fastprof.exporters.memory_timeline import memory_timeline
 from fastprof.model.table import EventFlag
 
@@ -94,6 +95,22 @@ def test_dropped_events_are_still_counted(name: str, tmp_path: Path) -> None:
     profile.export(path)
     found = fastprof.load(path).dropped
     assert {k: v for k, v in found.items() if v} == {k: v for k, v in table.dropped.items() if v}
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof"])
+@pytest.mark.parametrize("command", ["report", "explain"])
+@pytest.mark.filterwarnings("ignore:profile")
+def test_a_file_says_what_is_not_recorded(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fastprof.profile(post_processing_timeout_s=1.0) as profile, record_function("x"):
+        pass
+    ((what, reason),) = profile.missing.items()
+    path = tmp_path / name
+    profile.export(path)
+    assert fastprof.load(path).metadata["missing"] == profile.missing
+    assert main([command, str(path)]) == 0
+    assert f"Not recorded: {what}: {reason}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", NAMES)
