@@ -81,7 +81,10 @@ def _why_not(wanted: str) -> str:
 
 
 def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0) -> dict[str, Any]:
-    """Send a request; return the answer. Raises errors.UnavailableError if the process does not answer or refuses."""
+    """Send a request; return the answer.
+
+    Raises errors.UnavailableError if the process does not answer or refuses, errors.IoError if it could not write.
+    """
     pid = process.pid
     if process.socket is None:
         raise errors.UnavailableError(
@@ -103,7 +106,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
         raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
     answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
     if answer.get("kept"):  # it did what was asked, and could not write the file
-        raise errors.UnavailableError(f"process {pid}: {answer['error']}")
+        raise errors.IoError(f"process {pid}: {answer['error']}")
     if not answer.get("ok"):
         raise errors.UnavailableError(
             f"process {pid} refused the request: {answer.get('error', text)!s}"

@@ -187,7 +187,7 @@ def _ask_all(
         for answer in answers:
             try:
                 facts = answer.result()
-            except errors.UnavailableError as error:
+            except (errors.UnavailableError, errors.IoError) as error:
                 if len(processes) == 1:
                     raise
                 print(f"fastprof: {error}")
