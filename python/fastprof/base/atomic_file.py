@@ -86,8 +86,8 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def _temporary_name(target: Path) -> Path:
-    # The target's name is cut, because file systems limit the length of names.
-    return target.with_name(f".{target.name[:64]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    # The target's name is cut, because file systems limit names to 255 bytes; a character has up to four.
+    return target.with_name(f".{target.name[:48]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 def _opener(target: Path) -> Callable[[str, int], int]:

@@ -18,6 +18,10 @@ from fastprof.cli.formats import FORMATS, write_table
 
 __all__ = ["check_output", "keep", "patient_with_ctrl_c", "print_message"]
 
+# Of a longer name, another place's has the first characters only: with a mark and another suffix, it would exceed the
+# 255 bytes that file systems allow. A character has up to four.
+_LONG_NAME_BYTES, _KEPT_CHARACTERS = 200, 48
+
 
 def print_message(text: str) -> None:
     """Print to stderr; ignore a closed or missing stderr."""
@@ -31,6 +35,13 @@ def check_output(path: str) -> None:
     Creates nothing: the folder must exist and be writable, and the path must not be a folder.
     """
     folder = os.path.dirname(os.path.realpath(path))
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # the other checks take it for the name of a new file
+            raise errors.IoError(
+                error.errno, f"cannot write {path}: {error.strerror}. Use a shorter one."
+            ) from None
     if os.path.isdir(path):
         raise errors.IoError(
             errno.EISDIR, f"cannot write {path}: it is a folder. Use the name of a file."
@@ -108,6 +119,8 @@ def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
     suffix = next((s for s in FORMATS[kind][0] if stem.endswith(s)), "")
     stem = stem.removesuffix(suffix) or "trace"
     suffix = suffix if kind == other and suffix else FORMATS[other][0][0]
+    if len(os.fsencode(name)) > _LONG_NAME_BYTES:
+        stem = stem[:_KEPT_CHARACTERS]
     for number in range(100):
         mark = "" if number == 0 and folder != os.path.dirname(path) else f".kept{number or ''}"
         target = os.path.join(folder, f"{stem}{mark}{suffix}{packed}")
