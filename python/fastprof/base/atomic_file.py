@@ -92,6 +92,13 @@ def check_output(path: str) -> None:
     Creates nothing: the folder must exist and be writable, and the path must not be a folder.
     """
     folder = os.path.dirname(os.path.realpath(path))
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # the other checks take it for the name of a new file
+            raise errors.IoError(
+                error.errno, f"cannot write {path}: {error.strerror}. Use a shorter one."
+            ) from None
     if os.path.isdir(path):
         raise errors.IoError(
             errno.EISDIR, f"cannot write {path}: it is a folder. Use the name of a file."
@@ -109,8 +116,8 @@ def check_output(path: str) -> None:
 
 
 def _temporary_name(target: Path) -> Path:
-    # The target's name is cut, because file systems limit the length of names.
-    return target.with_name(f".{target.name[:64]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    # The target's name is cut, because file systems limit names to 255 bytes; a character has up to four.
+    return target.with_name(f".{target.name[:48]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 def _opener(target: Path) -> Callable[[str, int], int]:

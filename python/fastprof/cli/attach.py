@@ -9,7 +9,7 @@ import sys
 from fastprof.base import errors
 from fastprof.cli.ask import ask, find_alive
 from fastprof.cli.formats import format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import Subparsers, check_seconds, command_parser
 from fastprof.cli.outcome import check_output, print_message
 from fastprof.cli.profile import (
     INTERRUPTED,
@@ -76,8 +76,7 @@ def attach(options: argparse.Namespace) -> int:
 
 
 def _attach(options: argparse.Namespace) -> int:
-    if not options.seconds > 0:
-        raise errors.ValueError(f"invalid --seconds {options.seconds:g}. Use a number above 0.")
+    check_seconds(options.seconds)
     path = output_path(options, options.pid, several=False)
     if options.sample is None and not options.calls:
         options.sample = _SAMPLES_HZ

@@ -116,7 +116,7 @@ def add_parser(commands: Subparsers) -> None:
     )
     limits.add_argument(
         "--min-ms",
-        type=float,
+        type=_milliseconds,
         default=0.0,
         metavar="MS",
         help="ignore names below this time in both traces when checking --max-growth (0)",
@@ -125,14 +125,20 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def _percent(text: str) -> float:
+    return _finite(text, text.removesuffix("%"), "share", "percent, such as 5")
+
+
+def _milliseconds(text: str) -> float:
+    return _finite(text, text, "time", "milliseconds, such as 0.5")
+
+
+def _finite(given: str, number: str, what: str, unit: str) -> float:
     try:
-        value = float(text.removesuffix("%"))
+        value = float(number)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(
-            f"invalid share {text!r}. Use a number of percent, such as 5."
-        )
+        raise argparse.ArgumentTypeError(f"invalid {what} {given!r}. Use a number of {unit}.")
     return value
 
 

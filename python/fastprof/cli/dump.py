@@ -11,7 +11,7 @@ from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, choose, default_stem
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import Subparsers, check_seconds, command_parser
 from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
@@ -51,8 +51,7 @@ def dump(options: argparse.Namespace) -> int:
     """Write the files; return the exit code."""
     from fastprof.flight_recorder.dumps import SUFFIX, lost_records, read_dump, write_dump
 
-    if options.seconds <= 0:
-        raise errors.ValueError(f"invalid --seconds {options.seconds:g}. Use a number above 0.")
+    check_seconds(options.seconds)
     records, stem = _records_of(options.process)
     outputs = options.output or [stem + SUFFIX]
     copies = [path for path in outputs if path.endswith(SUFFIX) and options.to is None]

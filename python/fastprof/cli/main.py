@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
+from typing import Any
 
 from fastprof import __version__
 from fastprof.base import errors
@@ -89,8 +91,8 @@ def split_program(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: sys.argv[1:]) and return the exit code.
 
-    2 for wrong usage and for files that cannot be read or written. Exceptions of a profiled program
-    propagate.
+    2 for wrong usage and for files that cannot be read or written, 1 if stdout cannot be written. Exceptions
+    of a profiled program propagate.
     """
     started_as = os.path.basename(sys.argv[0])
     prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
@@ -102,6 +104,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(own)
     if program is not None:
         options.program = program
+    # A program's own output must be as without a profile.
+    with _stdout_of_commands() if program is None else nullcontext():
+        return _run(options, parser, program is not None)
+
+
+@contextmanager
+def _stdout_of_commands() -> Iterator[None]:
+    """Print names that the encoding of stdout does not have as backslash escapes, as stderr does; then as before.
+
+    A closed stdout refuses what is printed when it is flushed, as a full disk does.
+    """
+    given = sys.stdout
+    if given is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    stream: Any = sys.stdout
+    before = getattr(stream, "errors", None)
+    # Other handlers than the defaults were chosen by the user (PYTHONIOENCODING), and do not raise.
+    changes = before in ("strict", "surrogateescape") and hasattr(stream, "reconfigure")
+    if changes:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):  # it was closed, or cannot be flushed
+            if given is None:
+                sys.stdout = given
+                stream.close()
+            elif changes:
+                stream.reconfigure(errors=before)
+
+
+def _run(options: argparse.Namespace, parser: CommandParser, has_program: bool) -> int:
+    """Run the command of parsed options; return the exit code."""
+    prog = parser.prog
     if "command" not in options:
         if flags := answer(options):
             print(f"fastprof: now spelled {prog} config {' '.join(flags)}", file=sys.stderr)
@@ -111,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
         # After a program, the interpreter does this, and reports what fails as without a profile.
-        if program is None:
+        if not has_program:
             sys.stdout.flush()
     except errors.Error as error:
         if _is_programs(error):
@@ -119,11 +155,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = error.strerror if isinstance(error, OSError) else None
         print(f"{prog}: error: {message or error}", file=sys.stderr)
         return USAGE_ERROR
-    except BrokenPipeError as error:
-        if _is_programs(error):
+    except OSError as error:
+        # Of files, commands raise errors.IoError: this one is of stdout, which has no name.
+        if has_program or error.filename is not None:
             raise
-        # The pipe's reader has exited; redirect, or the interpreter would report an error at exit.
+        # Redirect, or the interpreter would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else the pipe's reader has exited
+            print(f"{prog}: error: cannot write to stdout: {error.strerror}", file=sys.stderr)
         return 1
     return code
 

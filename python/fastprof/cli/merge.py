@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastprof.base.formatting import format_time
+from fastprof.base.formatting import counted, format_time
 from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
@@ -41,13 +41,16 @@ def merge(options: argparse.Namespace) -> int:
     check_output(options.output)
     table = load_traces(options.files, options)
     write_table(table, options.output, kind)
-    print("\n".join(merge_lines(table)))
+    lines = merge_lines(table) if len(options.files) > 1 else []
+    print("\n".join(lines or [f"wrote {options.output}: {counted(len(table), 'event')}"]))
     return 0
 
 
 def merge_lines(table: Any) -> list[str]:
     """Return a line for each trace of a merged table: when it begins, and what is known of its clock."""
-    lines = []
+    lines: list[str] = []
+    if not len(table):  # the first of empty tables, with the metadata of its file
+        return lines
     names = {each["pid"]: each["name"] for each in table.metadata["processes"]}
     for each in table.metadata["merged"]:
         error = each["clock_error_ns"]

@@ -17,6 +17,7 @@ __all__ = [
     "Subparsers",
     "add_reading_options",
     "add_table_options",
+    "check_seconds",
     "check_table_options",
     "command_parser",
     "table_text",
@@ -38,6 +39,7 @@ def command_parser(commands: Subparsers, name: str, summary: str, epilog: str) -
 
 
 _MAX_NAME = 200  # characters of a name in a pipe or file
+_MOST_SECONDS = 1_000_000
 # Default sort key of tables.
 SORT_BY = "self_cpu_time_total"
 
@@ -93,6 +95,14 @@ def check_table_options(options: argparse.Namespace) -> None:
     if options.row_limit < -1:
         raise errors.ValueError(
             f"invalid --row-limit {options.row_limit}. Use -1 (all rows), or 0 or more."
+        )
+
+
+def check_seconds(seconds: float) -> None:
+    """Raise errors.ValueError for a value of --seconds that is no length of time, or too long to wait for."""
+    if not 0 < seconds <= _MOST_SECONDS:  # false for nan, too
+        raise errors.ValueError(
+            f"invalid --seconds {seconds:g}. Use a number above 0, up to {_MOST_SECONDS}."
         )
 
 

@@ -18,6 +18,10 @@ from fastprof.cli.formats import FORMATS, write_table
 
 __all__ = ["check_output", "keep", "patient_with_ctrl_c", "print_message"]
 
+# Of a longer name, another place's has the first characters only: with a mark and another suffix, it would exceed the
+# 255 bytes that file systems allow. A character has up to four.
+_LONG_NAME_BYTES, _KEPT_CHARACTERS = 200, 48
+
 
 def print_message(text: str) -> None:
     """Print to stderr; ignore a closed or missing stderr."""
@@ -86,6 +90,8 @@ def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
     suffix = next((s for s in FORMATS[kind][0] if stem.endswith(s)), "")
     stem = stem.removesuffix(suffix) or "trace"
     suffix = suffix if kind == other and suffix else FORMATS[other][0][0]
+    if len(os.fsencode(name)) > _LONG_NAME_BYTES:
+        stem = stem[:_KEPT_CHARACTERS]
     for number in range(100):
         mark = "" if number == 0 and folder != os.path.dirname(path) else f".kept{number or ''}"
         target = os.path.join(folder, f"{stem}{mark}{suffix}{packed}")

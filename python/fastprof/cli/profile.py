@@ -17,7 +17,7 @@ from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
 from fastprof.cli.formats import FORMATS, format_help, format_of
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import Subparsers, check_seconds, command_parser
 from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 
 __all__ = [
@@ -124,6 +124,8 @@ def profile(options: argparse.Namespace) -> int:
         return _profile_as_kineto(options)
     request = {"do": "profile", "options": profile_options(options)}
     length = "seconds" if options.seconds is not None else "steps"
+    if options.seconds is not None:
+        check_seconds(options.seconds)
     return _ask_all(options, {**request, length: getattr(options, length)}, None)
 
 

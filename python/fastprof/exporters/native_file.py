@@ -42,8 +42,8 @@ def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None 
     finished profile. progress: called with (bytes written, total bytes).
 
     The file has about the size of the columns in memory: 26 to 34 bytes per row. It appears once it
-    is complete. Raises errors.IoError if it cannot be written and errors.ValueError for values that
-    the format does not support. Layout: formats/native_file.py.
+    is complete. Raises errors.IoError if it cannot be written, errors.ValueError for values that the
+    format does not support and errors.StateError for averages. Layout: formats/native_file.py.
 
         fastprof.save(prof, "run.fastprof")
         table = fastprof.load("run.fastprof")

@@ -137,7 +137,8 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     if not seconds:
         try:
             seconds = float(facts.get(_SECONDS, 0))
-        except ValueError as error:
+            int(seconds)
+        except (ValueError, OverflowError) as error:  # no text of a number; nan, infinity
             raise errors.FormatError(
                 f"{os.fspath(path)}: its member {_SECONDS!r} is no number; copy it again"
             ) from error

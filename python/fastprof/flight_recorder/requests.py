@@ -187,7 +187,7 @@ class Requests:
         if (seconds is None) == (steps is None):
             raise errors.ValueError("a profile lasts seconds or steps: give one of them")
         for number in (seconds, steps):
-            if number is not None and (type(number) not in (int, float) or number <= 0):
+            if number is not None and (type(number) not in (int, float) or not number > 0):
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
         output = _output_of(request)

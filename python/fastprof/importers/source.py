@@ -49,6 +49,11 @@ class Source:
         self.can_map = is_path  # np.memmap needs a path and offsets from the file's first byte
         self._owned: BinaryIO | None = None
         try:
+            read = None if is_path else getattr(file, "read", None)
+            if not is_path and (read is None or isinstance(read(0), str)):
+                raise errors.ValueError(
+                    f'a trace is read from a path or a binary file, such as open(path, "rb"), not from {file!r}'
+                )
             if is_path:
                 self._raw = self._owned = cast(BinaryIO, open(self.path, "rb"))  # noqa: SIM115
             else:

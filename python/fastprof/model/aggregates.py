@@ -83,7 +83,13 @@ class Aggregates:
     # ---- one row -------------------------------------------------------------------------------
 
     def histogram(self, row: int) -> tuple[Array, Array]:
-        """Return (bins, counts) of a row, ascending."""
+        """Return (bins, counts) of a row, ascending. Raises errors.ValueError for a row that there is not."""
+        try:
+            row = range(len(self))[row]
+        except (IndexError, TypeError):
+            raise errors.ValueError(
+                f"there is no row {row!r}: use a number from 0 to {len(self) - 1}"
+            ) from None
         begin = int(self.bin_ends[row - 1]) if row else 0
         end = int(self.bin_ends[row])
         return self.bins[begin:end], self.bin_counts[begin:end]
@@ -91,7 +97,7 @@ class Aggregates:
     def quantile_ns(self, row: int, q: float) -> float:
         """Return the quantile q (0 to 1) of the durations of a row: within 1 % of the exact one (the nearest rank).
 
-        Raises errors.ValueError for another q.
+        Raises errors.ValueError for another q, and for a row that there is not.
         """
         if not 0 <= q <= 1:
             raise errors.ValueError(f"invalid quantile {q!r}. Use a number from 0 to 1.")

@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from numbers import Real
+from operator import index
 from types import FrameType
-from typing import Any
+from typing import Any, SupportsIndex
 
 from fastprof import _core
 from fastprof.base import errors
@@ -206,20 +208,21 @@ def make_options(
         raise errors.ValueError(
             "keep_backing_file=True has no effect without backing_file. Pass both."
         )
-    if max_bytes != 0 and max_bytes < 65536:
-        raise errors.ValueError(
-            f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}"
-        )
-    if max_name_bytes != 0 and max_name_bytes < 65536:
-        raise errors.ValueError(
-            f"max_name_bytes must be at least 65536 (or 0 for 64 MB), not {max_name_bytes}"
-        )
+    size: Any
+    for name, size, default in (
+        ("max_bytes", max_bytes, "the default"),
+        ("max_name_bytes", max_name_bytes, "64 MB"),
+    ):
+        if not isinstance(size, SupportsIndex) or (size != 0 and index(size) < 65536):
+            raise errors.ValueError(
+                f"{name} must be at least 65536 (or 0 for {default}) and a whole number, not {size!r}"
+            )
     if python_memory not in (False, True, "sampled", "exact"):
         raise errors.ValueError(
             f"unknown python_memory {python_memory!r}. Use True or 'sampled' (a sample of the blocks), or 'exact' "
             "(each block)."
         )
-    if sample_hz is not None and not 0 < sample_hz <= MAX_SAMPLE_HZ:
+    if sample_hz is not None and not _is_rate(sample_hz):
         raise errors.ValueError(
             f"sample_hz must be above 0 and at most {MAX_SAMPLE_HZ}, not {sample_hz!r}. Use 100 to 1000, or None for"
             " no samples."
@@ -305,6 +308,10 @@ def make_options(
         sample_tasks=bool(sample_tasks),
         missing=missing,
     )
+
+
+def _is_rate(given: Any) -> bool:
+    return isinstance(given, Real) and 0 < float(given) <= MAX_SAMPLE_HZ
 
 
 def _traced_calls(python_calls: bool | calls.CallFilter) -> calls.CallFilter | None:

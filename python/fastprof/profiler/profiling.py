@@ -181,6 +181,16 @@ class profile(ProfileLife, ProfileResults):  # noqa: N801 - the field's name
                 f"the first positional argument of profile() is `enabled`, not {enabled!r}. Pass activities"
                 " by name: profile(activities=[...])"
             )
+        for name, function, use in (
+            ("schedule", schedule, "of a step's number, as fastprof.schedule() returns it"),
+            (
+                "on_trace_ready",
+                on_trace_ready,
+                "of the profile, such as fastprof.tensorboard_trace_handler(folder)",
+            ),
+        ):
+            if function is not None and not callable(function):
+                raise errors.ValueError(f"{name} must be a function {use}, not {function!r}")
         self.enabled = bool(enabled)
         if not self.enabled:
             activities, activity_filters, use_cpu, use_cuda, use_device = (

@@ -73,10 +73,14 @@ def schedule(
 
     Any thread.
     """
-    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
+    try:
+        wrong = min(wait, warmup, repeat, skip_first) < 0 or active < 1
+    except TypeError:  # not numbers
+        wrong = True
+    if wrong:
         raise InvalidScheduleError(
-            f"schedule(wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, "
-            f"skip_first={skip_first}): active must be at least 1 and the others at least 0"
+            f"schedule(wait={wait!r}, warmup={warmup!r}, active={active!r}, repeat={repeat!r}, "
+            f"skip_first={skip_first!r}): active must be at least 1 and the others at least 0, all numbers of steps"
         )
     if warmup == 0:
         warnings.warn(

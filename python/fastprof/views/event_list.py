@@ -10,6 +10,7 @@ import copy
 from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
+from fastprof.base import errors
 from fastprof.model.instants import InstantEvent, instants
 from fastprof.model.launching import device_name
 from fastprof.model.table import EventKind, EventTable
@@ -122,7 +123,15 @@ class EventList(ListOutputs[T]):
         return [] if table is None else instants(table, kinds)
 
     def to_table(self) -> EventTable:
-        """Return the list's EventTable, or one made of its events (us rounded to ns)."""
+        """Return the list's EventTable, or one made of its events (us rounded to ns).
+
+        Raises errors.StateError for averages.
+        """
+        if self._of_averages():
+            raise errors.StateError(
+                "averages have no times, of which a table of events is made. Use events(), or write the averages"
+                ' as CSV: export("averages.csv").'
+            )
         rows = self._columnar()
         if isinstance(rows, TableRows):
             return rows.tree.table

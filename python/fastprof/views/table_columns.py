@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ Array: TypeAlias = NDArray[Any]
 
 BAR = "Self CPU bar"
 _WIDTH = 12
+_CUT_TEXTS = ("src", "name", "shapes")
 _SPELLINGS = ("device", "cuda", "xpu", "privateuse1")
 SORT_KEYS = (
     "key",
@@ -87,7 +89,7 @@ def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
     rows = np.arange(frame.size) if frame.order is None else frame.order
     if sort_by is None:
         return rows
-    field = device_metric_name(sort_by)
+    field = device_metric_name(str(sort_by))
     if field in ("key", "name"):
         texts = [str(frame.key[row]) for row in rows.tolist()]
         order = sorted(range(len(rows)), key=lambda i: texts[i], reverse=True)
@@ -108,6 +110,15 @@ class TableColumns:
         if options.time_unit is not None and options.time_unit not in TIME_UNITS:
             units = ", ".join(TIME_UNITS)
             raise errors.ValueError(f"unknown time_unit {options.time_unit!r}. Use one of {units}.")
+        # All row limits below 0 mean all rows.
+        for name in ("row_limit", *(f"max_{text}_column_width" for text in _CUT_TEXTS)):
+            value: Any = getattr(options, name)
+            if value is None:
+                continue
+            if not isinstance(value, SupportsIndex) or (name != "row_limit" and index(value) < 0):
+                raise errors.ValueError(
+                    f"invalid {name} {value!r}. Use a whole number from 0 on, or None for no limit."
+                )
         self.frame = frame
         self.options = options
         self.rows = sorted_rows(frame, options.sort_by)

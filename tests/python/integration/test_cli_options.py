@@ -54,6 +54,11 @@ def folder(tmp_path: Path) -> Path:
         (("run", "--to", "perfeto", "s.py"), "did you mean perfetto?"),
         (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
         (("run", "-o", "t.jsn", "s.py"), "did you mean .json? Use"),
+        (("run", "-o", f"{'n' * 251}.json", "s.py"), "File name too long. Use a shorter one"),
+        (("dump", "4711", "--seconds", "nan"), "invalid --seconds nan. Use a number above 0"),
+        (("profile", "4711", "--seconds", "inf"), "invalid --seconds inf. Use a number above 0"),
+        (("attach", "4711", "--seconds", "1e30"), "invalid --seconds 1e+30. Use a number above 0"),
+        (("diff", "a.json", "b.json", "--min-ms", "nan"), "Use a number of milliseconds"),
         (("run", "-o", "m.memory.html", "s.py"), "--profile-memory"),
         (("report", "t.json", "--max-memory-mb", "0"), "Use a whole number above 0"),
         (("diff", "a.json", "b.json", "--max-growth", "x"), "Use a number of percent"),
@@ -99,7 +104,9 @@ def kept_file(stderr: bytes) -> Path:
     return Path(line.partition("kept the recording in ")[2].partition(";")[0])
 
 
-@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof", "t.folded", "t.json.gz"])
+@pytest.mark.parametrize(
+    "name", ["t.json", "t.pftrace", "t.fastprof", "t.folded", "t.json.gz", f"{'n' * 250}.json"]
+)
 def test_a_folder_that_vanishes_loses_nothing(folder: Path, name: str) -> None:
     (folder / "gone").mkdir()
     (folder / "v.py").write_text("import os\nos.rmdir('gone')\n" + SCRIPT)

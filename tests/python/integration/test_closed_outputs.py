@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,19 @@ def test_run(end: str, code: int, tmp_path: Path) -> None:
     program = CLOSED + "import fastprof\nwith fastprof.record_function('r'): pass\n" + end
     assert python("-m", "fastprof", "run", "-o", path, "-c", program).returncode == code
     assert "r" in [e.name for e in fastprof.load(path).events()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+@pytest.mark.parametrize("stdout", ["&-", "/dev/full"])
+def test_commands_that_cannot_print(stdout: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    fastprof.EventTable(
+        {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("a")]
+    ).export(path)
+    words = ["sh", "-c", f'exec "$0" -m fastprof report "$1" >{stdout}', sys.executable, str(path)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=600)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "error: cannot write to stdout: " in done.stderr
 
 
 def test_a_profile_that_has_something_to_report(tmp_path: Path) -> None:

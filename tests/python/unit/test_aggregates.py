@@ -170,6 +170,11 @@ def test_damaged_files_are_refused(tmp_path: Path, cut: int) -> None:
         Aggregates.load(path)
 
 
+def test_rows_that_there_are_not() -> None:
+    with pytest.raises(errors.ValueError, match="no row 99: use a number from 0 to 0"):
+        of_durations(a=[1, 2, 3]).quantile_ns(99, 0.5)
+
+
 def test_differences_are_significant_if_scipy_says_so() -> None:
     random = np.random.default_rng(3)
     a = random.lognormal(8, 1, 3000).astype(np.int64)

@@ -118,6 +118,9 @@ def test_report_and_explain_of_several_files(
     assert "not read: event without a phase (ph) (2)" in text
     assert page.stat().st_size > 100_000
     assert main(["explain", *files]) == 0
+    capsys.readouterr()
+    assert main(["merge", files[0], "-o", str(tmp_path / "one.json")]) == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path}/one.json: 3 events\n"
     assert main(["convert", *files, str(tmp_path / "all.json")]) == 0
     assert len(facts(fastprof.load(tmp_path / "all.json"))) == 2
 

@@ -63,6 +63,14 @@ def test_a_table_in_each_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         assert fastprof.load(path).names == ("a", "f.py(1): f")
 
 
+@pytest.mark.parametrize("suffix", [".json", ".fastprof"])
+@pytest.mark.parametrize("letter", ["n", "\U0001f600"])
+def test_files_with_the_longest_names(tmp_path: Path, letter: str, suffix: str) -> None:
+    path = tmp_path / (letter * ((255 - len(suffix)) // len(letter.encode())) + suffix)
+    table().export(path)
+    assert list(tmp_path.iterdir()) == [path] and len(fastprof.load(path)) == 2
+
+
 def test_warnings_of_a_writer_are_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,5 +104,7 @@ def test_a_loaded_trace_is_used_like_a_profile(tmp_path: Path) -> None:
     trace.events().export(tmp_path / "events", format="csv")
     for name in ("averages.csv", "events"):
         assert (tmp_path / name).read_text().splitlines()[1].startswith("outer,")
+    with pytest.raises(errors.StateError, match=r"averages have no times.*Use events\(\)"):
+        fastprof.save(averages, tmp_path / "a.fastprof")
     with pytest.raises(errors.StateError, match=r"averages as chrome.*Use \.csv, or export events"):
         averages.export(tmp_path / "averages.json")

@@ -21,6 +21,7 @@ import fastprof
 from fastprof import errors
 from fastprof.cli.main import main
 from fastprof.exporters.trace_writers import write_chrome_trace
+from fastprof.flight_recorder.dumps import read_dump, write_dump
 from fastprof.formats.backing_file import BACKING_MAGIC
 from fastprof.model.table import EventFlag, EventTable
 
@@ -123,6 +124,12 @@ def test_the_limit_of_the_size(file: Path) -> None:
     assert len(fastprof.recover(file, max_bytes=2 * size)) > 0
     with pytest.raises(errors.FormatError):
         fastprof.recover(file, max_bytes=size // 2)
+
+
+def test_a_dump_of_infinite_seconds_is_damaged(file: Path, tmp_path: Path) -> None:
+    write_dump(str(file), str(tmp_path / "o.flight"), "test", seconds=float("inf"))
+    with pytest.raises(errors.FormatError, match="'seconds' is no number; copy it again"):
+        read_dump(tmp_path / "o.flight")
 
 
 def test_no_room_is_reported(tmp_path: Path) -> None:

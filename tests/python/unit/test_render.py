@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from made_events import event
 
@@ -91,6 +93,19 @@ def test_device_time_needs_a_device_on_some_event() -> None:
     averages[1].use_device = None
     with pytest.raises(errors.StateError, match="use_device"):
         averages.table()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"max_name_column_width": -1}, "invalid max_name_column_width -1. Use a whole number"),
+        ({"row_limit": 1.5}, "invalid row_limit 1.5. Use a whole number"),
+        ({"sort_by": 3}, "cannot sort by 3. Valid keys"),
+    ],
+)
+def test_wrong_arguments_of_tables(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.ValueError, match=message):
+        EventList([event("a", 0, 10)]).table(**wrong)
 
 
 def test_rows_and_top_level_events() -> None:

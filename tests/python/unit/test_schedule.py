@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from typing import Any
 
 import pytest
 
@@ -59,9 +60,17 @@ def test_same_actions_as_pytorch() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}]
+    "wrong",
+    [
+        {"wait": -1},
+        {"warmup": -1},
+        {"active": 0},
+        {"repeat": -1},
+        {"skip_first": -1},
+        {"wait": "1"},
+    ],
 )
-def test_wrong_arguments_are_both_kinds_of_error(wrong: dict[str, int]) -> None:
+def test_wrong_arguments_are_both_kinds_of_error(wrong: dict[str, Any]) -> None:
     arguments = {"wait": 1, "warmup": 1, "active": 1, **wrong}
     for kind in (errors.ValueError, AssertionError, ValueError):
         with pytest.raises(kind, match="active must be at least 1"):

@@ -103,6 +103,25 @@ def test_a_pipe_gets_the_plain_table(trace: Path) -> None:
     assert not ESCAPE.search(text.replace("\x1b[2J", "").replace("\x1b[1m", ""))
 
 
+@pytest.mark.parametrize(
+    ("handler", "more"),
+    [
+        ("strict", {"PYTHONIOENCODING": "ascii"}),
+        ("surrogateescape", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    ],
+)
+def test_names_that_the_encoding_lacks(trace: Path, handler: str, more: dict[str, str]) -> None:
+    more = {"PYTHONIOENCODING": "", **more}
+    for words in (
+        ("report", trace),
+        ("report", "--tree", "--min-percent=0", trace),
+        ("diff", trace, trace),
+    ):
+        assert r"\u540d\u524d of a range" in in_pipe(*words, **more)
+    program = "import sys; print(sys.stdout.errors)"  # its own output is as without a profile
+    assert in_pipe("run", "--no-trace", "-c", program, **more) == f"{handler}\n"
+
+
 @pytest.mark.parametrize("width", [60, 100, 200])
 @pytest.mark.parametrize("form", [(), ("--tree",), ("--flame",), ("--tree", "--flame")])
 def test_a_terminal_gets_colours_within_its_width(

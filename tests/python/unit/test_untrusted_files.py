@@ -179,6 +179,11 @@ def test_files_that_are_open_and_pipes(tmp_path: Path) -> None:
     with open(tmp_path / "t", "rb") as file:
         assert len(fastprof.load(file)) == 30
         assert not file.closed
+    for wrong in (io.StringIO("{}"), None):
+        with pytest.raises(
+            errors.ValueError, match=r'a path or a binary file, such as open\(path, "rb"\)'
+        ):
+            fastprof.load(wrong)  # type: ignore[arg-type]
 
 
 def use(table: EventTable, folder: Path) -> None:

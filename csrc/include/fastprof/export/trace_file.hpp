@@ -44,9 +44,14 @@ class TraceFile {
     // Created with the mode of the file it replaces, so that users who may not read that file
     // cannot read the temporary one. For a new file the umask applies.
     const mode_t mode = exists ? existing.st_mode & 0777 : 0666;
+    // The name is cut, because file systems limit it to 255 bytes; at a whole character, because
+    // some refuse others.
+    size_t end = path_.rfind('/') + 1 + 64;  // npos + 1 is 0
+    while (end < path_.size() && (path_[end] & 0xC0) == 0x80) --end;
+    const std::string stem = path_.substr(0, end);
     for (int attempt = 0; attempt < 100; ++attempt) {
       // O_EXCL guarantees a new file even if a process in another pid namespace has the same pid.
-      temporary_ = path_ + ".part-" + std::to_string(::getpid()) + '-' +
+      temporary_ = stem + ".part-" + std::to_string(::getpid()) + '-' +
                    std::to_string(trace_file_counter.fetch_add(1, std::memory_order_relaxed));
       fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
       if (fd_ >= 0 || errno != EEXIST) break;
