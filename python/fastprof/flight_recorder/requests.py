@@ -189,6 +189,10 @@ class Requests:
         for number in (seconds, steps):
             if number is not None and (type(number) not in (int, float) or not number > 0):
                 raise errors.ValueError(f"invalid length {number!r}: use a number above 0")
+        if seconds is not None and seconds > _MAX_SECONDS:
+            raise errors.ValueError(
+                f"{seconds:g} s are too long: use at most {_MAX_SECONDS:g}, or `fastprof start` and `fastprof stop`"
+            )
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
         output = _output_of(request)
         first = self._wait_for_start(request, limit_s)
@@ -197,7 +201,7 @@ class Requests:
             return self._saved(ended, output)
         running = self._begin(options, until_stop=False)
         try:
-            self._early.wait(min(float(seconds or 0), _MAX_SECONDS))
+            self._early.wait(float(seconds or 0))
         finally:
             self._end(running)
         return self._saved(running, output)

@@ -171,6 +171,7 @@ def test_requests_are_bounded_and_can_be_turned_off(
             (b'{"do": "answer"}\n', "no such request"),
             (b'{"do": "start", "options": {"on_trace_ready": "os.abort"}}\n', "invalid option"),
             (b'{"do": "profile", "path": "/x.json", "seconds": -1}\n', "above 0"),
+            (b'{"do": "profile", "path": "/x.json", "seconds": 3601}\n', "at most 3600"),
             (
                 b'{"do": "profile", "path": "/tmp/x.json", "steps": 10000000, "timeout_s": 0.2}\n',
                 "reached",
