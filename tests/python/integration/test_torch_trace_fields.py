@@ -54,14 +54,14 @@ def ranges_of(trace: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def ids_inside_their_name(trace: dict[str, Any]) -> set[int]:
-    """The ids of ranges whose parent, on the same thread, has the same name."""
+    """The ids of ops whose parent, on the same thread, has the same name."""
     found = set()
     open_ranges: dict[Any, list[dict[str, Any]]] = {}
     for event in sorted(ranges_of(trace), key=lambda e: (e["ts"], -e["dur"])):
         around = open_ranges.setdefault(event["tid"], [])
         while around and around[-1]["ts"] + around[-1]["dur"] <= event["ts"]:
             around.pop()
-        if around and around[-1]["name"] == event["name"]:
+        if event["cat"] == "cpu_op" and around and around[-1]["name"] == event["name"]:
             found.add(event["args"]["External id"])
         around.append(event)
     return found
@@ -120,7 +120,7 @@ def test_events_have_the_traces_external_ids(work: Callable[[], None], tmp_path:
         named = {e["args"]["External id"]: e["name"] for e in ranges_of(trace)}
         shown = {e.external_id: e.name for e in events}
         assert shown.items() <= named.items()
-        # An op directly inside an op of the same name has no event, as in PyTorch; all others have one.
+        # As in PyTorch, an op directly inside an op of the same name has no event. All others have one, calls too.
         assert named.keys() - shown.keys() == ids_inside_their_name(trace)
 
 
