@@ -15,7 +15,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["FLOP_FORMULAS", "FlopEstimate", "estimate_flops"]
+__all__ = [
+    "FLOP_FORMULAS",
+    "FlopEstimate",
+    "are_wrappers",
+    "estimate_flops",
+    "have_formulas",
+    "recorded_flops",
+]
 
 Shapes: TypeAlias = Sequence[Sequence[int]]
 
@@ -54,6 +61,27 @@ def estimate_flops(
         return formula(shapes, list(concrete_inputs or []))
     except (IndexError, TypeError, ValueError, ZeroDivisionError):
         return None  # arguments that do not fit the formula
+
+
+def recorded_flops(name: str, shapes: Any, dtypes: Any, values: Any) -> float:
+    """Return the FLOPs of a recorded op, 0 without an estimate. Arguments as of estimate_flops(), and the dtypes."""
+    if (dtypes or [])[:1] == [""]:  # a nested tensor has no sizes
+        return 0.0
+    try:
+        estimate = estimate_flops(name, shapes, values)
+        return 0.0 if estimate is None else float(estimate.flops)
+    except OverflowError:  # a file may have sizes that no tensor has
+        return 0.0
+
+
+def have_formulas(names: Sequence[str]) -> list[bool]:
+    """Return for each name whether it is an op with a formula."""
+    return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
+
+
+def are_wrappers(names: Sequence[str]) -> list[bool]:
+    """Return for each name whether it is an op of attention, which counts only if no op inside it does."""
+    return [name.endswith("dot_product_attention") for name in names]
 
 
 def _matrix_product(left: Sequence[int], right: Sequence[int], rank: int) -> FlopEstimate | None:

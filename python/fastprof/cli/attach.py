@@ -7,10 +7,11 @@ import argparse
 import sys
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.cli.ask import ask, find_alive
 from fastprof.cli.formats import format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, check_seconds, command_parser
-from fastprof.cli.outcome import check_output, print_message
+from fastprof.cli.outcome import print_message
 from fastprof.cli.profile import (
     INTERRUPTED,
     add_output_options,

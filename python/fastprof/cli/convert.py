@@ -9,10 +9,10 @@ import shutil
 import sys
 import tempfile
 
+from fastprof.base.atomic_file import check_output
 from fastprof.cli.formats import FORMATS, add_format_option, format_help, format_of, write_table
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
-from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 

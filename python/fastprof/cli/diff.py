@@ -11,6 +11,7 @@ import sys
 from typing import Any, NamedTuple
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, text_width
@@ -19,7 +20,6 @@ from fastprof.cli.aggregates import are_aggregates, diff_aggregates
 from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.loading import load_trace
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
-from fastprof.cli.outcome import check_output
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.screen import Screen
 

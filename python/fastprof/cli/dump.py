@@ -8,11 +8,11 @@ import contextlib
 import os
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, choose, default_stem
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, check_seconds, command_parser
-from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 

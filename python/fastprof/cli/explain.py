@@ -10,9 +10,10 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
-from fastprof.cli.outcome import check_output, print_message
+from fastprof.cli.outcome import print_message
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program

@@ -7,7 +7,8 @@ import argparse
 import os
 from typing import Any
 
-from fastprof.cli.outcome import check_output, print_message
+from fastprof.base.atomic_file import check_output
+from fastprof.cli.outcome import print_message
 
 __all__ = [
     "add_html_options",

@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted, format_time
 from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
-from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser", "merge_lines"]
 

@@ -18,11 +18,11 @@ import warnings
 from typing import Any, NoReturn
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.visible_text import shortened, visible_text
 from fastprof.cli.cell_code import CellCode
 from fastprof.cli.magic_line import split_magic_line
 from fastprof.cli.options import add_table_options, check_table_options, table_text
-from fastprof.cli.outcome import check_output
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.recording_options import add_recording_options, recording_arguments
 from fastprof.cli.screen import Screen

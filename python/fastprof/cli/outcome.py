@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.cli.formats import FORMATS, write_table
 
-__all__ = ["check_output", "keep", "patient_with_ctrl_c", "print_message"]
+__all__ = ["keep", "patient_with_ctrl_c", "print_message"]
 
 # Of a longer name, another place's has the first characters only: with a mark and another suffix, it would exceed the
 # 255 bytes that file systems allow. A character has up to four.

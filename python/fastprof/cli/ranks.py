@@ -10,9 +10,9 @@ from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
-from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 

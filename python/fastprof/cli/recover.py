@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
-from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
 from fastprof.record.missing_counts import MISSING_COUNTS
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.aggregates import are_aggregates, report_aggregates
@@ -25,7 +26,6 @@ from fastprof.cli.options import (
     command_parser,
     table_text,
 )
-from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
 from fastprof.cli.summary_lines import dump_lines, missing_lines, summary_lines
 

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import is_installed
 from fastprof.cli.calls_text import calls_lines
@@ -21,7 +22,7 @@ from fastprof.cli.options import (
     command_parser,
     table_text,
 )
-from fastprof.cli.outcome import check_output, keep, print_message
+from fastprof.cli.outcome import keep, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments

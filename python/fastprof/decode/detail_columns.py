@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
-from fastprof.decode.op_columns import OpInputColumns, formula_sites
+from fastprof.decode.op_columns import OpInputColumns
 from fastprof.model.table import SiteTable
 
 __all__ = ["DetailReader", "Details", "find_details"]
@@ -69,7 +69,12 @@ def find_details(capture: DetailReader, sites: SiteTable, with_flops: bool) -> D
 
     Raises errors.ValueError if a row's details are truncated or contain an invalid reference.
     """
-    found = capture.read_details(formula_sites(sites.names) if with_flops else [])
+    with_formula: list[bool] = []
+    if with_flops:
+        from fastprof.analysis.flops import have_formulas
+
+        with_formula = have_formulas(sites.names)
+    found = capture.read_details(with_formula)
     codes, blocks, site_inputs = found.get("inputs", (None, [], []))
     return Details(
         {name: found[name] for name in _NUMBERS if name in found},

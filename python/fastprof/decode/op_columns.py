@@ -14,7 +14,7 @@ from fastprof.decode.op_inputs import OpInputs, decode_op_inputs
 from fastprof.model.columns import CodedBySite
 from fastprof.model.table import CodedColumn, SiteTable
 
-__all__ = ["FoundInputs", "OpInputColumns", "formula_sites", "overload_names"]
+__all__ = ["FoundInputs", "OpInputColumns", "overload_names"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -24,18 +24,11 @@ class FoundInputs(Protocol):
 
     @property
     def site_inputs(self) -> Sequence[tuple[int, int]]:
-        """The distinct (site, block) pairs of the rows of formula_sites."""
+        """The distinct (site, block) pairs of the rows of ops with a formula."""
 
     @property
     def flops_of(self) -> Callable[..., Array]:
         """Function of codes, site_inputs, one estimate per pair, and per site whether it is a wrapper."""
-
-
-def formula_sites(names: Sequence[str]) -> list[bool]:
-    """Return for each name whether it is an op with a FLOP formula."""
-    from fastprof.analysis.flops import FLOP_FORMULAS  # imported only if there are ops with inputs
-
-    return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
 
 
 class OpInputColumns:
@@ -84,21 +77,18 @@ class OpInputColumns:
 
         An attention op is 0 if ops inside it are counted themselves.
         """
-        wrappers = [name.endswith("dot_product_attention") for name in names]
         if self._codes is None:
             return np.zeros(len(site))
+        from fastprof.analysis.flops import are_wrappers, recorded_flops
+
         site_inputs = self._found.site_inputs
-        estimates = [self._estimate(names[at], block) for at, block in site_inputs]
-        return self._found.flops_of(self._codes, site_inputs, estimates, wrappers)
-
-    def _estimate(self, name: str, block: int) -> float:
-        from fastprof.analysis.flops import estimate_flops
-
-        inputs = self._inputs[block]
-        if inputs.input_dtypes[:1] == [""]:  # a nested tensor has no sizes
-            return 0.0
-        estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
-        return 0.0 if estimate is None else float(estimate.flops)
+        estimates = []
+        for at, block in site_inputs:
+            it = self._inputs[block]
+            estimates.append(
+                recorded_flops(names[at], it.input_shapes, it.input_dtypes, it.concrete_inputs)
+            )
+        return self._found.flops_of(self._codes, site_inputs, estimates, are_wrappers(names))
 
 
 def overload_names(

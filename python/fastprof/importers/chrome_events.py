@@ -34,11 +34,8 @@ __all__ = ["MARKS_PID", "ChromeEvents", "MalformedEventError"]
 
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = int(ArgType.INT64), int(ArgType.FLOAT64)
-_NOT_FINITE = (
-    "NaN",
-    "Infinity",
-    "-Infinity",
-)  # as fastprof's writer has them: JSON has no such numbers
+# Numbers that JSON does not have, as the writer of this project writes them.
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 # The process into which fastprof writes marks of the recording itself.
 MARKS_PID = 0x20000000
 # Upper bound of the bytes per entry that is kept beside the rows.

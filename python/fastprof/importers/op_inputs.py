@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.flops import FLOP_FORMULAS, estimate_flops
 from fastprof.importers.chrome_args import LISTS
 from fastprof.importers.distinct import distinct_rows
 from fastprof.model.table import CodedColumn, EventTable
@@ -47,8 +46,10 @@ def _filled(column: CodedColumn) -> CodedColumn:
 
 def _flops(table: EventTable, inputs: dict[str, CodedColumn]) -> Array:
     """Return FLOPs by row as decode/op_columns.py does; those of a wrapper are 0 if ops inside it have some."""
+    from fastprof.analysis.flops import are_wrappers, have_formulas, recorded_flops
+
     names, site = table.sites.names, table.column("site")
-    has_formula = np.array([name.removeprefix("aten::") in FLOP_FORMULAS for name in names], bool)
+    has_formula = np.array(have_formulas(names), bool)
     none = CodedColumn(np.full(len(table), -1, np.int32), ())
     columns = [
         inputs.get(name, none) for name in ("input_shapes", "input_dtypes", "concrete_inputs")
@@ -58,13 +59,14 @@ def _flops(table: EventTable, inputs: dict[str, CodedColumn]) -> Array:
     distinct, of_key = distinct_rows(keys)
     example = np.empty(len(distinct), np.int64)  # a row of each
     example[of_key] = rows
-    estimates = [
-        _estimate(names[site[row]], *(column[row] for column in columns))
-        for row in example.tolist()
-    ]
+    estimates = []
+    for row in example.tolist():
+        shapes, dtypes, values = (column[row] for column in columns)
+        values = [_value(each) for each in values or []]
+        estimates.append(recorded_flops(names[site[row]], shapes, dtypes, values))
     flops = np.zeros(len(table))
     flops[rows] = np.array(estimates, np.float64)[of_key]
-    wrappers = np.array([name.endswith("dot_product_attention") for name in names], bool)[site]
+    wrappers = np.array(are_wrappers(names), bool)[site]
     if bool((flops[wrappers] > 0).any()):
         parent = EventTree.of(table).parent_rows()
         around = parent[(flops > 0) & ~wrappers]
@@ -72,16 +74,6 @@ def _flops(table: EventTable, inputs: dict[str, CodedColumn]) -> Array:
             flops[around[wrappers[around]]] = 0
             around = parent[around]
     return flops
-
-
-def _estimate(name: str, shapes: Any, dtypes: Any, values: Any) -> float:
-    if (dtypes or [])[:1] == [""]:  # a nested tensor has no sizes
-        return 0.0
-    try:
-        estimate = estimate_flops(name, shapes, [_value(each) for each in values or []])
-        return 0.0 if estimate is None else float(estimate.flops)
-    except OverflowError:  # sizes that no tensor has
-        return 0.0
 
 
 def _value(text: Any) -> Any:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/files.hpp"
 #include "fastprof/platform/linux/build_id.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -61,15 +62,7 @@ class ElfBytes {
       std::memcpy(out, memory_ + offset, bytes);
       return true;
     }
-    auto* to = static_cast<uint8_t*>(out);
-    while (bytes != 0) {
-      const ssize_t got = ::pread(fd_, to, bytes, static_cast<off_t>(offset));
-      if (got <= 0) return false;  // truncated meanwhile
-      to += got;
-      offset += static_cast<uint64_t>(got);
-      bytes -= static_cast<uint64_t>(got);
-    }
-    return true;
+    return platform::read_at(fd_, offset, out, bytes);  // false: truncated meanwhile
   }
 
  private:
