@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format times, shares, memory and FLOPs as text, as PyTorch 2.13's tables print them; suggest spellings."""
+"""Format times, shares, memory and FLOPs as PyTorch 2.13's tables print them; limit rows; suggest spellings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import SupportsIndex, TypeVar
+
+from fastprof.base import errors
 
 __all__ = [
     "TIME_UNITS",
     "counted",
+    "first_rows",
     "flops_scale",
     "format_memory",
     "format_share",
@@ -18,6 +23,21 @@ __all__ = [
 
 TIME_UNITS = ("s", "ms", "us")
 _US_IN = {"s": 1e6, "ms": 1e3, "us": 1.0}
+_Row = TypeVar("_Row")
+
+
+def first_rows(rows: Sequence[_Row], row_limit: SupportsIndex | None) -> Sequence[_Row]:
+    """Return the rows that a table prints. row_limit: how many at most; below 0 or None: all.
+
+    Raises errors.ValueError for what is no whole number.
+    """
+    if row_limit is None:
+        return rows
+    if not isinstance(row_limit, SupportsIndex):
+        raise errors.ValueError(
+            f"invalid row_limit {row_limit!r}. Use a whole number from 0 on, or None for no limit."
+        )
+    return rows if index(row_limit) < 0 else rows[: index(row_limit)]
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fastprof.base import errors
 from fastprof.base.atomic_file import check_output
-from fastprof.base.formatting import counted
+from fastprof.base.formatting import counted, first_rows
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, text_width
 from fastprof.base.visible_text import encodable_text
@@ -271,7 +271,7 @@ def _percent_text(change: Change) -> str:
 
 
 def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> str:
-    shown = changes if options.row_limit < 0 else changes[: options.row_limit]
+    shown = first_rows(changes, options.row_limit)
     unit, scale = ("us", 1.0) if options.per_call else ("ms", 1000.0)
     what = f"{options.metric}, {'mean per call' if options.per_call else 'sum'}, {unit}"
     rows = [("name", "calls A", "calls B", f"A {unit}", f"B {unit}", "change", "percent")]

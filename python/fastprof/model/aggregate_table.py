@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.formatting import counted, format_share, format_time, suggestion
+from fastprof.base.formatting import counted, first_rows, format_share, format_time, suggestion
 from fastprof.base.text_style import cut_to_width, text_width
 from fastprof.model.aggregate_comparison import SIGNIFICANT_P, Comparison
 from fastprof.model.aggregates import Aggregates
@@ -57,7 +57,7 @@ def aggregate_table(
     """Return a table of text with a line per name. row_limit: -1 for all. width: characters of a line; None: any."""
     rows = aggregate_rows(aggregates, sort_by)
     whole_ns = sum(row["self_ns"] for row in rows)
-    shown = rows if row_limit < 0 else rows[:row_limit]
+    shown = first_rows(rows, row_limit)
     times = ["self_ns", "total_ns", "mean_ns", "min_ns", *(f"{key}_ns" for key in QUANTILES)]
     cells = [["Name", "Self %", "Self", "Total", "Mean", "Min", *QUANTILES, "Max", "Count"]]
     for row in shown:
@@ -101,7 +101,7 @@ def comparison_table(
     rows: Sequence[Comparison], row_limit: int = 30, width: int | None = None
 ) -> str:
     """Return a table of text with a line per name, in the order of `rows`. row_limit: -1 for all."""
-    shown = rows if row_limit < 0 else rows[:row_limit]
+    shown = first_rows(rows, row_limit)
     cells = [
         ["name", "count A", "count B", "mean A", "mean B", "change", "p50", "p99", "B longer", "p"]
     ]

@@ -22,6 +22,7 @@ from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.atomic_file import atomic_binary
 from fastprof.base.cached_property import cached_property
+from fastprof.base.formatting import first_rows
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.model.blocking_calls import awaited
@@ -276,7 +277,7 @@ class PythonCallStats:
         head = (
             f"{calls} calls ({primitive} primitive) of {len(rows)} functions, {own_ns / 1e6:.3f} ms"
         )
-        shown = rows if row_limit < 0 else rows[:row_limit]
+        shown = first_rows(rows, row_limit)
         cells = [("calls", "own ms", "own us/call", "total ms"), *map(_numbers_of, shown)]
         least = (0, 0, 0, 0) if max_width is not None else (15, 11, 11, 11)
         widths = [max(map(len, c), default=0) for c in zip(*cells, strict=True)]
@@ -287,8 +288,8 @@ class PythonCallStats:
             cut = place if room is None else cut_to_width(place, room).rstrip()
             padded = [text.rjust(width) for text, width in zip(numbers, widths, strict=True)]
             lines.append(f"{' '.join(padded)}  {cut}")
-        if 0 <= row_limit < len(rows):
-            lines.append(f"{len(rows) - row_limit} more; row_limit=-1 shows all")
+        if len(shown) < len(rows):
+            lines.append(f"{len(rows) - len(shown)} more; row_limit=-1 shows all")
         return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.base.formatting import first_rows
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width
 from fastprof.base.visible_text import visible_text
@@ -183,7 +184,7 @@ class Samples:
     def gil_table(self, by: str = "thread", *, row_limit: int = 20) -> str:
         """Return gil() as text. row_limit: number of rows, -1 for all."""
         uses = self.gil(by)
-        shown = uses if row_limit < 0 else uses[:row_limit]
+        shown = first_rows(uses, row_limit)
         lines = [f"{'held':>9}  {'blocked':>9}  {'waited':>9}  {by}"]
         for use in shown:
             times = (use.held_s, use.blocked_s, use.waited_s)
@@ -228,7 +229,7 @@ class Samples:
         row_limit: number of rows, -1 for all. max_width: of a line, in characters; 0: as long as they are.
         """
         shares = self.shares(by, mode=mode, thread=thread)
-        shown = shares if row_limit < 0 else shares[:row_limit]
+        shown = first_rows(shares, row_limit)
         lines = [f"{'own %':>7}  {'95 % interval':>13}  {'total %':>7}  {'samples':>8}  {by}"]
         for each in shown:
             interval = f"{100 * each.own_low:.1f} to {100 * each.own_high:.1f}"

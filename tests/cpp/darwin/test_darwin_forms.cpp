@@ -14,6 +14,7 @@
 
 #include "check.hpp"
 #include "fake_darwin.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "fastprof/platform/clock.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/images.hpp"
@@ -103,6 +104,17 @@ struct HandmadeImage {
 };
 
 }  // namespace
+
+TEST(counters_are_refused_with_the_reason) {
+  const std::vector<std::string> names{"task-clock", "cycles"};
+  const fp::CounterProbe probe = fp::probe_counters(names);
+  CHECK(!probe.available && probe.reason.find("no perf events") != std::string::npos);
+  fp::SessionOptions options;
+  options.counters = names;
+  fp::Session session(options);
+  CHECK_THROWS(fp::UnavailableError, session.start());
+  CHECK(!session.running());
+}
 
 TEST(mach_time_becomes_ns_exactly_and_without_overflow) {
   CHECK_EQ(platform::mach_to_ns(24, 125, 3), 1000u);

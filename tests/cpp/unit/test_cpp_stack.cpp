@@ -330,6 +330,29 @@ TEST(frame_pointers_agree_where_they_are_kept) {
   CHECK_EQ(frames[0], uint64_t{0x2222});
 }
 
+// Sizes of pointers by their encoding: DWARF 5, section 7.27, and LSB Core 5.0, section 10.5.1.
+TEST(common_entries_say_how_long_pointers_are) {
+  using namespace unwind_detail;
+  const auto read = [](const std::string& augmentation, uint8_t encoding) {
+    std::string body = std::string(4, '\0') + '\1' + augmentation + '\0' + "\1\x78";
+    body += static_cast<char>(kReturnAddress);
+    if (!augmentation.empty() && augmentation[0] == 'z')
+      body += {'\1', static_cast<char>(encoding)};
+    const auto length = static_cast<uint32_t>(body.size());
+    const std::string entry = std::string(reinterpret_cast<const char*>(&length), 4) + body;
+    return read_common_entry(reinterpret_cast<const uint8_t*>(entry.data()));
+  };
+  const std::pair<int, unsigned> sizes[] = {{0x00, 8}, {0x1B, 4}, {0x03, 4}, {0x0A, 2}, {0x02, 2},
+                                            {0x04, 8}, {0x9C, 8}, {0x01, 0}, {0x09, 0}};
+  for (const auto& [encoding, bytes] : sizes) {
+    const CommonEntry entry = read("zR", static_cast<uint8_t>(encoding));
+    CHECK_EQ(entry.pointer_bytes, bytes);
+    CHECK_EQ(entry.ok, bytes != 0);
+    CHECK_EQ(entry.data_align, -8);
+  }
+  CHECK(!read("eh", 0).ok && !read("zS", 0).ok);
+}
+
 TEST(damaged_unwind_programs_give_no_rule_or_a_plain_one) {
   using namespace unwind_detail;
   uint64_t seed = 77;

@@ -52,6 +52,7 @@ TEST(arguments_are_converted_and_clamped) {
     const EventView event(capture, 0);
     CHECK_EQ(event.arg_int64(0), as_int);
     CHECK_EQ(event.arg_uint64(0), as_uint);
+    CHECK(event.arg_number(0) == number || number != number);
   };
   real(2.75, 2, 2);
   real(-2.75, -2, 0);
@@ -84,6 +85,10 @@ TEST(arguments_are_converted_and_clamped) {
   integer(ArgType::uint64, most, most, most, 9223372036854775808.0);
   integer(ArgType::pointer, highest, most, highest, 18446744073709551616.0);
   integer(ArgType::boolean, 1, 1, 1, 1.0);
+  const Capture text = capture_of(EventKind::range, {ArgType::string}, {0});
+  const EventView event(text, 0);
+  CHECK(event.arg_int64(0) == 0 && event.arg_uint64(0) == 0 && event.arg_number(0) == 0);
+  CHECK_EQ(event.arg_text(0), "outer");
 }
 
 TEST(a_stack_of_python_frames_comes_before_native_ones) {
@@ -167,7 +172,7 @@ TEST(times_threads_scopes_and_flows) {
   CHECK_EQ(first.self_ns(), first.duration_ns() - innermost.duration_ns());
   CHECK_EQ(innermost.self_ns(), innermost.duration_ns());
   const Column<int64_t> all = self_times_ns(session.capture());
-  for (const EventView event : session.events()) CHECK_EQ(event.self_ns(), all[event.row()]);
+  for (size_t row = 0; row < all.size(); ++row) CHECK_EQ(session.events()[row].self_ns(), all[row]);
   CHECK(first.scope() == RecordScope::FUNCTION && outer.scope() == RecordScope::USER_SCOPE);
   CHECK_EQ(first.sequence_number(), 7);
   CHECK_EQ(outer.sequence_number(), -1);

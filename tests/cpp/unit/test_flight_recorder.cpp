@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "backing_file_checks.hpp"
@@ -115,4 +116,15 @@ TEST(what_is_wrong_is_said) {
   CHECK_THROWS(fp::UnavailableError, fp::FlightRecorder{small()});
   ::chmod(folder.path().c_str(), 0700);
   CHECK_THROWS(fp::IoError, fp::copy_backing_file(folder.file(), folder.file("b")));
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{1} << 20}) {
+    const std::string other = folder.path() + "/" + std::to_string(bytes);
+    std::ofstream(other) << std::string(bytes, 'x');
+    CHECK_THROWS(fp::FormatError, fp::copy_backing_file(other, folder.file("b")));
+    CHECK(!exists(folder.file("b")));
+    ::unlink(other.c_str());
+  }
+  fp::FlightRecorder recorder(small());
+  const std::vector<std::pair<std::string, std::string>> large{{"a", std::string(3 << 20, 'x')}};
+  CHECK_THROWS(fp::ValueError, fp::copy_backing_file(recorder.records(), folder.file("b"), large));
+  CHECK(!exists(folder.file("b")));
 }

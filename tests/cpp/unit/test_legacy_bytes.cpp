@@ -181,6 +181,15 @@ TEST(random_mutations_are_refused_or_read_as_something_valid) {
   CHECK(refused > 2500);
 }
 
+TEST(more_bytes_than_are_accepted_are_refused) {
+  const std::string bytes = one_event();
+  LegacyEventLists lists;
+  std::string error;
+  CHECK(try_decode_event_lists(bytes, &lists, &error, bytes.size()) && lists.size() == 1);
+  CHECK(!try_decode_event_lists(bytes, &lists, &error, bytes.size() - 1) && lists.empty());
+  CHECK(error.find(" bytes are more than the ") != std::string::npos);
+}
+
 TEST(configurations_come_back_and_faults_are_refused) {
   ProfilerConfig config(ProfilerState::CUDA);
   config.with_flops = true;

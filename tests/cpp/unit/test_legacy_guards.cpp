@@ -78,6 +78,30 @@ TEST(a_file_that_cannot_be_opened_is_told_at_the_end) {
   CHECK(!profiler_enabled());
 }
 
+TEST(what_a_stream_throws_is_told_and_goes_no_further) {
+  struct Failing : std::streambuf {
+    explicit Failing(int kind) : kind_(kind) {}
+    std::streamsize xsputn(const char*, std::streamsize) override { return fail(), 0; }
+    int overflow(int) override { return fail(), 0; }
+    void fail() const {
+      if (kind_ == 0) throw std::runtime_error("the disk is gone");
+      throw kind_;
+    }
+    int kind_;
+  };
+  const std::string told = stderr_of([] {
+    for (int kind = 0; kind < 2; ++kind) {
+      Failing buffer(kind);
+      std::ostream out(&buffer);
+      out.exceptions(std::ios::badbit);
+      const RecordProfile profile(out);
+    }
+  });
+  CHECK_EQ(told, std::string("fastprof: RecordProfile: the disk is gone\n"
+                             "fastprof: RecordProfile: the events could not be written\n"));
+  CHECK(!profiler_enabled());
+}
+
 TEST(a_profile_that_somebody_else_ended_is_told) {
   std::ostringstream out;
   const std::string told = stderr_of([&] {

@@ -188,6 +188,7 @@ TEST(reasons_name_the_cause_and_the_remedy) {
   CHECK(has(reason_of("r1ff", EINVAL, facts), "does not know"));
   CHECK(has(reason_of("cycles", EBUSY, facts), "watchdog"));
   CHECK(has(reason_of("cycles", ENOMEM, facts), "memory"));
+  CHECK(has(reason_of("cycles", ENOSPC, facts), "hardware breakpoint"));
   CHECK(has(reason_of("cycles", EIO, facts), std::strerror(EIO)));
   CHECK(has(probe_counter("cycels").reason, "unknown counter 'cycels'"));
   CHECK(has(probe_counters({}).reason, "list of counters is empty"));
@@ -214,6 +215,11 @@ TEST(the_event_to_blame_is_named_and_groups_that_do_not_fit) {
   probe = probe_counters({"cycles"}, nullptr, &kFake, &facts);
   CHECK(!probe.available);
   CHECK(has(probe.reason, "does not count"));
+  fake = Fake{};
+  fake.read_fails = true;
+  probe = probe_counters({"cycles", "branches"}, nullptr, &kFake, &facts);
+  CHECK(!probe.available && has(probe.reason, "cannot count these 2 events together"));
+  CHECK_EQ(fake.close_count, 2);
   fake = Fake{};
   DetailOptions options{};
   probe = probe_counters({"cycles", "branches"}, &options, &kFake, &facts);

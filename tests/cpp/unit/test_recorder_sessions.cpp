@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include "backing_file_checks.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -55,6 +57,25 @@ TEST(wrong_calls_are_refused) {
   CHECK_THROWS(fp::StateError, session.stop());
   fp::Session small(with(&Options::max_bytes, 65535));
   CHECK_THROWS(fp::ValueError, small.start());
+}
+
+TEST(sessions_that_run_together_record_the_same_details) {
+  const backing_file_checks::Folder folder;
+  fp::Session first(with(&Options::cpp_stacks, true));
+  first.start();
+  Options options;
+  options.counters = {"task-clock"};
+  options.backing_file = folder.file();
+  if (fp::probe_counters(options.counters).available) {
+    fp::Session other(options);
+    CHECK_THROWS(fp::StateError, other.start());
+    CHECK(::access(options.backing_file.c_str(), F_OK) != 0);
+  }
+  fp::Session same(with(&Options::cpp_stacks, true));
+  same.start();
+  { FASTPROF_RANGE("in both"); }
+  CHECK_EQ(first.stop().size(), 1);
+  CHECK_EQ(same.stop().size(), 1);
 }
 
 TEST(sixty_four_sessions_at_once_and_no_more) {
