@@ -33,6 +33,7 @@ finally:
 
 if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import analysis as analysis
+    from fastprof import compat as compat
     from fastprof import devices as devices
     from fastprof import errors as errors
     from fastprof import flight_recorder as flight_recorder
@@ -171,6 +172,7 @@ _LAZY: dict[str, str] = {
     "parse_nvprof_trace": "fastprof.compat.nvprof",
     "KinetoStepTracker": "fastprof.profiler.step_tracker",
     "RecordScope": "fastprof.base.record_scope",
+    "compat": "",
     "itt": "",
     "profiler_legacy": "",
     "default_node_id": "fastprof.compat.profiler_legacy",

@@ -232,7 +232,7 @@ def dump(
     Raises errors.StateError without a recorder, errors.IoError if the file cannot be written.
     """
     return _recorder().dump(
-        None if path is None else os.path.abspath(os.fsdecode(path)), reason, native=native
+        None if path is None else os.path.abspath(os.fsdecode(path)), str(reason), native=native
     )
 
 

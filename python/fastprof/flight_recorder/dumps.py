@@ -126,8 +126,8 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     """Return the events of a dump, or of a recorder's own file, as a table.
 
     seconds: the last so many of it; 0: those that the dump was made for (the recorder's `seconds`). Rows that ended
-    before are left out, and the time of the table begins there. Overwritten events are in `dropped` only if they may
-    belong to these seconds; else metadata["earlier_events"] counts them.
+    before are left out; the others, and the time of the table, begin there at the earliest. Overwritten events are in
+    `dropped` only if they may belong to these seconds; else metadata["earlier_events"] counts them.
 
     Raises as recover() does. A file that is being written is to be copied first (write_dump).
     """
@@ -150,6 +150,8 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     kept = table.column("end_ns") >= cut_ns
     covered = not kept.all()
     table = table[kept]
+    # Else the self time of a range that encloses the seconds has all that was before them.
+    table = table.with_columns({"start_ns": np.maximum(table.start_ns, cut_ns)})
     table.t0_ns = cut_ns
     if covered and "overwritten" in table.dropped:
         table.metadata["earlier_events"] = table.dropped.pop("overwritten")

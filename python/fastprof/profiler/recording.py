@@ -162,7 +162,8 @@ class Recording:
 
     def add_fact(self, key: str, value: str) -> None:
         """Add metadata of the process to the backing file. Any thread."""
-        self._session.add_backing_metadata(key, value)
+        # Names of processes may have lone surrogates, which no UTF-8 has.
+        self._session.add_backing_metadata(key, value.encode("utf-8", "replace").decode())
 
     def _report(self, observer: Observer, problems: list[str]) -> None:
         for problem in problems:

@@ -75,12 +75,14 @@ def schedule(
     """
     try:
         wrong = min(wait, warmup, repeat, skip_first) < 0 or active < 1
-    except TypeError:  # not numbers
+        numbers = (wait, warmup, active, repeat, skip_first, skip_first_wait)
+        wrong = wrong or any(number != int(number) for number in numbers)
+    except (TypeError, ValueError, OverflowError):  # not numbers; nan, infinity
         wrong = True
     if wrong:
         raise InvalidScheduleError(
             f"schedule(wait={wait!r}, warmup={warmup!r}, active={active!r}, repeat={repeat!r}, "
-            f"skip_first={skip_first!r}): active must be at least 1 and the others at least 0, all numbers of steps"
+            f"skip_first={skip_first!r}): active must be at least 1 and the others at least 0, in whole steps"
         )
     if warmup == 0:
         warnings.warn(

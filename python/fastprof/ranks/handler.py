@@ -10,6 +10,7 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 from fastprof.base import errors
@@ -164,16 +165,28 @@ def write_rank(
 ) -> str:
     """Write a table as the shard of a rank, as rank_trace_handler() does; return the path of its manifest.
 
-    For traces whose rank fastprof cannot know. folder: a path or a URL of fsspec; created if missing. groups: process
+    For traces whose rank fastprof cannot know. The clock of this process's own profiles is that of this host; between
+    loaded traces, only their collectives tell. folder: a path or a URL of fsspec; created if missing. groups: process
     groups that the rank is in, {"name": ..., "ranks": [...]} each. Raises errors.ValueError for a rank that the job
     does not have, errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
 
         fastprof.ranks.write(fastprof.load("trace.json"), "ranks", rank=0, world_size=8)
     """
-    if not 0 <= rank < world_size:
+    if not isinstance(table, EventTable):
         raise errors.ValueError(
-            f"rank {rank} of a job of {world_size} ranks. Count ranks from 0, below world_size."
+            f"a shard is made of a table, not of {type(table).__name__}: pass prof.event_table"
+        )
+    try:
+        wrong = not 0 <= index(rank) < index(world_size)
+    except TypeError:  # no whole numbers
+        wrong = True
+    if wrong:
+        raise errors.ValueError(
+            f"rank {rank!r} of a job of {world_size!r} ranks. Count ranks from 0, below world_size."
         )
     path = os.fsdecode(folder)
     _make(path)
-    return write_shard(table, path, RankFacts(rank, world_size, -1, list(groups), "the caller"))
+    now = clock_pair() if table.pid == os.getpid() else None
+    clock = {"start": now, "end": now} if now else None
+    facts = RankFacts(rank, world_size, -1, list(groups), "the caller")
+    return write_shard(table, path, facts, clock=clock)

@@ -225,6 +225,10 @@ class EventList(ListOutputs[T]):
             print(prof.events().key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
         """
         by_shapes = group_by_input_shapes or group_by_input_shape
+        if not isinstance(group_by_stack_n, SupportsIndex):
+            raise errors.ValueError(
+                f"invalid group_by_stack_n {group_by_stack_n!r}. Use a number of frames, 0 for none."
+            )
         rows = self._columnar()
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)

@@ -44,7 +44,8 @@ if __name__ == "__main__":
     with fastprof.profile(follow_children=True) as prof:
         with record_function("around"):
             context = multiprocessing.get_context(METHOD)
-            children = [context.Process(target=work, args=(n,), name=f"worker {n}") for n in range(3)]
+            names = ["worker 0", "worker 1", "worker 2\\udcff"]  # the last one is not UTF-8
+            children = [context.Process(target=work, args=(n,), name=names[n]) for n in range(3)]
             for child in children:
                 child.start()
             for child in children:
@@ -64,7 +65,7 @@ def test_multiprocessing_and_children_of_children(folder: Path, method: str) -> 
         assert pid != result["pid"]
         assert len(ranges(result, name)) == 1
     names = {process["name"] for process in result["processes"]}
-    assert {"worker 0", "worker 1", "worker 2"} <= names
+    assert {"worker 0", "worker 1", "worker 2?"} <= names
     assert {"open_ranges": 0, "alive": True}.items() <= result["processes"][0].items()
     check_links(result)
     check_order(result)

@@ -173,7 +173,7 @@ def test_damaged_files_are_refused(tmp_path: Path, cut: int) -> None:
 def test_rows_that_there_are_not() -> None:
     with pytest.raises(errors.ValueError, match="no row 99: use a number from 0 to 0"):
         of_durations(a=[1, 2, 3]).quantile_ns(99, 0.5)
-    with pytest.raises(errors.ValueError, match="invalid row_limit '3'. Use a whole number"):
+    with pytest.raises(errors.ValueError, match=r"invalid row_limit '3'\. Use a whole number"):
         of_durations(a=[1]).table(row_limit="3")  # type: ignore[arg-type]
     assert "1 more name" in of_durations(a=[1], b=[2]).table(row_limit=1)
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_a_dump_of_infinite_seconds_is_damaged(file: Path, tmp_path: Path) -> No
     write_dump(str(file), str(tmp_path / "o.flight"), "test", seconds=float("inf"))
     with pytest.raises(errors.FormatError, match="'seconds' is no number; copy it again"):
         read_dump(tmp_path / "o.flight")
+
+
+def test_a_range_that_began_before_the_seconds_of_a_dump_begins_with_them(tmp_path: Path) -> None:
+    records, copy = str(tmp_path / "records"), str(tmp_path / "o.flight")
+    with fastprof.profile(backing_file=records), fastprof.record_function("outer"):
+        with fastprof.record_function("before"):
+            pass
+        time.sleep(0.2)
+        with fastprof.record_function("within"):
+            pass
+        write_dump(records, copy, "test")
+    table = read_dump(copy, seconds=0.1)
+    assert [table.name(row) for row in range(len(table))] == ["outer", "within"]
+    assert table.start_ns[0] == table.t0_ns == table.t1_ns - 100_000_000
+    assert fastprof.EventList.from_table(table)[0].self_cpu_time_total <= 100_000
 
 
 def test_no_room_is_reported(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_same_actions_as_pytorch() -> None:
         {"repeat": -1},
         {"skip_first": -1},
         {"wait": "1"},
+        {"wait": 1.5},
+        {"skip_first_wait": float("nan")},
     ],
 )
 def test_wrong_arguments_are_both_kinds_of_error(wrong: dict[str, Any]) -> None:
