@@ -86,8 +86,11 @@ def _decorate(range_: record_function, function: F) -> F:
 
     A generator gets a range around each of its steps, so that its consumer's time does not count.
     An async function, and each step of an async generator, gets an async range from begin to end,
-    because other tasks may run on the same thread in between.
+    because other tasks may run on the same thread in between. Of a static or class method, the
+    function is wrapped.
     """
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_decorate(range_, function.__func__))
     if not callable(function):
         raise TypeError(
             f"record_function({range_.name!r}) can decorate a function, not {type(function).__name__}"

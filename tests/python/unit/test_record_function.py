@@ -217,6 +217,16 @@ def test_decorators() -> None:
         def static() -> int:
             return 7
 
+        @record_function("above")
+        @staticmethod
+        def above() -> int:
+            return 8
+
+        @record_function("class")
+        @classmethod
+        def of_class(cls) -> type[Thing]:
+            return cls
+
     @record_function("generator")
     def generator() -> Iterator[int]:
         got = yield 1
@@ -231,13 +241,18 @@ def test_decorators() -> None:
         thing = Thing()
         assert thing.method() is thing
         assert Thing.static() == 7
+        assert Thing.above() == thing.above() == 8
+        assert thing.of_class() is Thing
         steps: Any = generator()
         assert next(steps) == 1
         assert steps.send("sent") == 2
         assert steps.throw(KeyError("x")) == 3
         assert list(steps) == []
     assert function.__name__ == "function" and function.__doc__ == "doc"
-    assert names(p) == ["function"] * 4 + ["method", "static"] + ["generator"] * 4
+    assert (
+        names(p)
+        == ["function"] * 4 + ["method", "static"] + ["above"] * 2 + ["class"] + ["generator"] * 4
+    )
 
 
 def test_decorated_generator_is_closed() -> None:
