@@ -22,6 +22,7 @@ from _pytest.runner import runtestprotocol
 from fastprof.analysis.growth import LEAST_ROUNDS, Growth, growth_of
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
+from fastprof.base.short_paths import shorten_paths
 from fastprof.base.visible_text import shortened
 from fastprof.integrations.pytest_baseline import Baseline
 from fastprof.profiler.profiling import profile
@@ -55,7 +56,8 @@ class Gate:
             raise pytest.UsageError(
                 f"--fastprof-rounds {self._rounds}: at least {LEAST_ROUNDS} are needed."
             )
-        path = os.path.join(config.rootpath, config.getoption("fastprof_baseline"))
+        self._root = str(config.rootpath)
+        path = os.path.join(self._root, config.getoption("fastprof_baseline"))
         try:
             self._baseline = Baseline(path)
         except errors.Error as error:
@@ -128,9 +130,8 @@ class Gate:
         if growth is not None and failed:
             call = next(each for each in reports if each.when == "call")
             call.outcome = "failed"
-            call.longrepr = "\n".join(
-                _failure(growth, bound, earlier[-1]["self_ns"], self._self_ns)
-            )
+            before = {self._short(name): ns for name, ns in earlier[-1]["self_ns"].items()}
+            call.longrepr = "\n".join(_failure(growth, bound, before, self._self_ns))
         return reports
 
     def _round(self, item: Any) -> list[pytest.TestReport]:
@@ -155,10 +156,15 @@ class Gate:
         recording.stop()
         spent: dict[str, int] = {}
         for each in recording.events():
-            name = _LINE.sub(": ", each.name)
+            name = _LINE.sub(": ", self._short(each.name))
             spent[name] = spent.get(name, 0) + int(each.self_cpu_time_total * 1000)
         order = sorted(spent, key=lambda name: -spent[name])[:_KEPT_NAMES]
         self._self_ns = {name: spent[name] for name in order}
+
+    def _short(self, name: str) -> str:
+        # The baseline may come from another checkout, and older ones have whole paths without the line, which
+        # shorten_paths() keeps, as it does those of folders with parentheses.
+        return shorten_paths(name, self._root).removeprefix(self._root + os.sep)
 
     # ---- results -------------------------------------------------------------------------------
 
