@@ -79,6 +79,8 @@ class Gate:
         mark = item.get_closest_marker("fastprof")
         if mark is None and not self._all:
             return None
+        if not isinstance(item, pytest.Function):
+            return None  # may run only once, as a doctest, which loses its names then
         chosen = {} if mark is None else mark.kwargs
         rounds = max(int(chosen.get("rounds", self._rounds)), LEAST_ROUNDS)
         bound = float(chosen.get("max_growth", self._max_growth))
@@ -189,7 +191,7 @@ class Gate:
             return
         if not self._outcomes:
             out.write_line(
-                "no test was measured: mark tests with @pytest.mark.fastprof, or measure all with --fastprof-all"
+                "no test was measured: mark test functions with @pytest.mark.fastprof, or choose all by --fastprof-all"
             )
         without = sum(each.growth is None for each in self._outcomes)
         if without:

@@ -53,8 +53,8 @@ def test_nothing_is_loaded():
 """
 
 
-def run(folder: Path, *words: str, wait_s: float = 0.01) -> tuple[int, str]:
-    (folder / "test_suite.py").write_text(SUITE)
+def run(folder: Path, *words: str, wait_s: float = 0.01, suite: str = SUITE) -> tuple[int, str]:
+    (folder / "test_suite.py").write_text(suite)
     (folder / "pytest.ini").write_text(
         "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider -p no:randomly\n"
     )
@@ -100,6 +100,21 @@ def test_every_test_in_another_file(tmp_path: Path) -> None:
     assert code == 0 and "not compared" not in said
     code, said = run(tmp_path, "--fastprof", "-k", "plain")
     assert code == 0 and "no test was measured" in said
+
+
+ODD = """
+def test_plain():
+    '''
+    >>> test_plain()
+    '''
+"""
+
+
+def test_a_doctest_runs_once(tmp_path: Path) -> None:
+    code, said = run(
+        tmp_path, "--fastprof-all", "--fastprof-update", "--doctest-modules", suite=ODD
+    )
+    assert code == 0 and "2 passed" in said and "1 test added to" in said
 
 
 @pytest.mark.parametrize(
