@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -51,11 +52,10 @@ class Gate:
         """Raises pytest.UsageError for options that do not fit."""
         if hasattr(config, "workerinput") or config.getoption("numprocesses", None):
             raise pytest.UsageError("--fastprof measures times: run it without -n of pytest-xdist.")
-        self._rounds = int(config.getoption("fastprof_rounds"))
-        if self._rounds < LEAST_ROUNDS:
-            raise pytest.UsageError(
-                f"--fastprof-rounds {self._rounds}: at least {LEAST_ROUNDS} are needed."
-            )
+        self._rounds = config.getoption("fastprof_rounds")
+        _check_rounds("--fastprof-rounds ", self._rounds)
+        self._max_growth = config.getoption("fastprof_max_growth")
+        _check_growth("--fastprof-max-growth ", self._max_growth)
         self._root = str(config.rootpath)
         path = os.path.join(self._root, config.getoption("fastprof_baseline"))
         try:
@@ -64,7 +64,6 @@ class Gate:
             raise pytest.UsageError(str(error)) from error
         self._all = bool(config.getoption("fastprof_all"))
         self._update = bool(config.getoption("fastprof_update"))
-        self._max_growth = float(config.getoption("fastprof_max_growth"))
         self._calls = False  # whether the next call records Python calls
         self._call_ns = 0
         self._self_ns: dict[str, int] = {}
@@ -76,14 +75,10 @@ class Gate:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool | None:
         """Run a chosen test in rounds, and log the last one."""
-        mark = item.get_closest_marker("fastprof")
-        if mark is None and not self._all:
+        chosen = self._chosen(item)
+        if chosen is None:
             return None
-        if not isinstance(item, pytest.Function):
-            return None  # may run only once, as a doctest, which loses its names then
-        chosen = {} if mark is None else mark.kwargs
-        rounds = max(int(chosen.get("rounds", self._rounds)), LEAST_ROUNDS)
-        bound = float(chosen.get("max_growth", self._max_growth))
+        rounds, bound = chosen
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._measuring = True
         try:
@@ -95,6 +90,34 @@ class Gate:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Check the marks of all tests before the first is measured. Raises pytest.UsageError."""
+        for item in items:
+            self._chosen(item)
+
+    def _chosen(self, item: Any) -> tuple[int, float] | None:
+        """Return rounds and bound of a test that is to be measured. Raises pytest.UsageError for a wrong mark."""
+        mark = item.get_closest_marker("fastprof")
+        if mark is None and not self._all:
+            return None
+        if not isinstance(item, pytest.Function):
+            return None  # may run only once, as a doctest, which loses its names then
+        if mark is None:
+            return self._rounds, self._max_growth
+        where = f"{item.nodeid}: @pytest.mark.fastprof"
+        wrong = [repr(each) for each in mark.args]
+        wrong += [f"{name}=" for name in mark.kwargs if name not in ("max_growth", "rounds")]
+        if wrong:
+            raise pytest.UsageError(
+                f"{where} has max_growth=PERCENT and rounds=N only, not {', '.join(wrong)}."
+            )
+        rounds = mark.kwargs.get("rounds", self._rounds)
+        _check_rounds(f"{where}: rounds=", rounds)
+        bound = mark.kwargs.get("max_growth", self._max_growth)
+        _check_growth(f"{where}: max_growth=", bound)
+        return rounds, bound
 
     def _measured(self, item: Any, rounds: int, bound: float) -> list[pytest.TestReport]:
         reports = self._round(item)  # warms up
@@ -200,6 +223,17 @@ class Gate:
             )
             for other in self._baseline.other_machines:
                 out.write_line(f"  there is one of another machine: {other}")
+
+
+def _check_rounds(name: str, rounds: Any) -> None:
+    if not isinstance(rounds, int) or rounds < LEAST_ROUNDS:
+        raise pytest.UsageError(f"{name}{rounds!r}: at least {LEAST_ROUNDS} are needed.")
+
+
+def _check_growth(name: str, bound: Any) -> None:
+    # With NaN or infinity, no test would fail.
+    if not isinstance(bound, (int, float)) or not 0 <= bound <= sys.float_info.max:
+        raise pytest.UsageError(f"{name}{bound!r}: a number of percent is needed, 0 or more.")
 
 
 def _rest_of_teardown(item: Any, nextitem: Any) -> list[pytest.TestReport]:

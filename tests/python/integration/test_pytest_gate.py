@@ -121,6 +121,9 @@ def test_a_doctest_runs_once(tmp_path: Path) -> None:
     ("words", "why"),
     [
         (["--fastprof", "--fastprof-rounds", "2"], "at least 5 are needed"),
+        (["--fastprof", "--fastprof-max-growth", "nan"], "--fastprof-max-growth nan: a number of"),
+        (["--fastprof-all", "--fastprof-max-growth", "inf"], "--fastprof-max-growth inf: a number"),
+        (["--fastprof", "--fastprof-max-growth", "-1"], "--fastprof-max-growth -1.0: a number"),
         (
             ["--fastprof", "--fastprof-baseline", "pytest.ini"],
             "not a baseline of pytest --fastprof",
@@ -130,6 +133,22 @@ def test_a_doctest_runs_once(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(tmp_path: Path, words: list[str], why: str) -> None:
     code, said = run(tmp_path, *words)
     assert code == 4 and why in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("max_growth='abc'", ": max_growth='abc': a number of percent is needed"),
+        ("max_growth=float('nan')", ": max_growth=nan: a number of percent is needed"),
+        ("rounds=2", ": rounds=2: at least 5 are needed"),
+        ("max_grwth=20", " has max_growth=PERCENT and rounds=N only, not max_grwth=."),
+        ("20", " has max_growth=PERCENT and rounds=N only, not 20."),
+    ],
+)
+def test_a_mark_that_does_not_fit(tmp_path: Path, words: str, why: str) -> None:
+    suite = f"import pytest\n@pytest.mark.fastprof({words})\ndef test_it(): pass\n"
+    code, said = run(tmp_path, "--fastprof", suite=suite)
+    assert code == 4 and f"ERROR: test_suite.py::test_it: @pytest.mark.fastprof{why}" in said
 
 
 @pytest.mark.parametrize(("earlier", "between"), [(1, 0.02), (2, 0.02), (5, 0.02), (5, 0.05)])
