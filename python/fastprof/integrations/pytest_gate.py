@@ -8,6 +8,7 @@ so twice: rounds that exceed the bound are repeated once, because a neighbour of
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
@@ -22,6 +23,7 @@ from _pytest.runner import runtestprotocol
 
 from fastprof.analysis.growth import LEAST_ROUNDS, Growth, growth_of
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.visible_text import shortened
@@ -58,17 +60,20 @@ class Gate:
         _check_growth("--fastprof-max-growth ", self._max_growth)
         self._root = str(config.rootpath)
         path = os.path.join(self._root, config.getoption("fastprof_baseline"))
+        self._update = bool(config.getoption("fastprof_update"))
         try:
+            if self._update:
+                check_output(path)  # else hours of measurements could be lost
             self._baseline = Baseline(path)
         except errors.Error as error:
             raise pytest.UsageError(str(error)) from error
         self._all = bool(config.getoption("fastprof_all"))
-        self._update = bool(config.getoption("fastprof_update"))
         self._calls = False  # whether the next call records Python calls
         self._call_ns = 0
         self._self_ns: dict[str, int] = {}
         self._measuring = False
         self._outcomes: list[_Outcome] = []
+        self._unsaved = ""  # why the baseline could not be written
 
     # ---- rounds --------------------------------------------------------------------------------
 
@@ -193,10 +198,16 @@ class Gate:
 
     # ---- results -------------------------------------------------------------------------------
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the baseline."""
-        if self._update and self._outcomes:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the baseline; if that fails, the exit status is 1 at least."""
+        if not self._update or not self._outcomes:
+            return
+        try:
             self._baseline.save()
+        except errors.IoError as error:
+            self._unsaved = os.strerror(error.errno or errno.EIO)
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print a line for each measured test."""
@@ -209,6 +220,12 @@ class Gate:
             if each.growth is not None:
                 line += f"{100 * (each.growth.ratio - 1):+7.1f} %  at least {100 * (each.growth.low - 1):+.1f} %  "
             out.write_line(line + each.test + ("  SLOWER" if each.failed else ""))
+        if self._unsaved:
+            out.write_line(
+                f"ERROR: cannot write {self._baseline.path}: {self._unsaved}. The measurements are lost.",
+                red=True,
+            )
+            return
         if self._update:
             out.write_line(f"{counted(len(self._outcomes), 'test')} added to {self._baseline.path}")
             return

@@ -124,6 +124,7 @@ def test_a_doctest_runs_once(tmp_path: Path) -> None:
         (["--fastprof", "--fastprof-max-growth", "nan"], "--fastprof-max-growth nan: a number of"),
         (["--fastprof-all", "--fastprof-max-growth", "inf"], "--fastprof-max-growth inf: a number"),
         (["--fastprof", "--fastprof-max-growth", "-1"], "--fastprof-max-growth -1.0: a number"),
+        (["--fastprof", "--fastprof-update", "--fastprof-baseline", "no/x.json"], "cannot write"),
         (
             ["--fastprof", "--fastprof-baseline", "pytest.ini"],
             "not a baseline of pytest --fastprof",
@@ -133,6 +134,15 @@ def test_a_doctest_runs_once(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(tmp_path: Path, words: list[str], why: str) -> None:
     code, said = run(tmp_path, *words)
     assert code == 4 and why in said
+
+
+def test_a_baseline_that_is_not_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    suite = "import os\ndef test_it(): os.path.exists('base') and os.rmdir('base')\n"
+    words = ["--fastprof-all", "--fastprof-update", "--fastprof-baseline", "base/x.json"]
+    code, said = run(tmp_path, *words, suite=suite)
+    assert code == 1 and f"ERROR: cannot write {tmp_path}/base/x.json: No such file" in said
+    assert "Traceback" not in said and "added to" not in said
 
 
 @pytest.mark.parametrize(
