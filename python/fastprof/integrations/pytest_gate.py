@@ -178,14 +178,18 @@ class Gate:
             yield
             self._call_ns = time.perf_counter_ns() - start_ns
             return
-        recording = profile(python_calls=True)
+        # What cannot be recorded is no matter of the test, which may turn warnings into errors.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what cannot be recorded is no matter of the test
+            warnings.simplefilter("ignore")
+            recording = profile(python_calls=True)
             recording.start()
         yield
-        recording.stop()
+        with warnings.catch_warnings():  # anew: the test may have changed the filters
+            warnings.simplefilter("ignore")
+            recording.stop()
+            events = recording.events()
         spent: dict[str, int] = {}
-        for each in recording.events():
+        for each in events:
             name = _LINE.sub(": ", self._short(each.name))
             spent[name] = spent.get(name, 0) + int(each.self_cpu_time_total * 1000)
         order = sorted(spent, key=lambda name: -spent[name])[:_KEPT_NAMES]

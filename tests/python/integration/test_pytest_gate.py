@@ -103,6 +103,14 @@ def test_every_test_in_another_file(tmp_path: Path) -> None:
 
 
 ODD = """
+import sys
+import pytest
+
+@pytest.mark.filterwarnings("error")
+def test_with_another_profiler():
+    sys.setprofile(print)
+    sys.setprofile(None)
+
 def test_plain():
     '''
     >>> test_plain()
@@ -110,11 +118,11 @@ def test_plain():
 """
 
 
-def test_a_doctest_runs_once(tmp_path: Path) -> None:
+def test_a_doctest_runs_once_and_warnings_of_fastprof_fail_no_test(tmp_path: Path) -> None:
     code, said = run(
         tmp_path, "--fastprof-all", "--fastprof-update", "--doctest-modules", suite=ODD
     )
-    assert code == 0 and "2 passed" in said and "1 test added to" in said
+    assert code == 0 and "3 passed" in said and "2 tests added to" in said
 
 
 @pytest.mark.parametrize(
