@@ -66,7 +66,10 @@ class Gate:
                 check_output(path)  # else hours of measurements could be lost
             self._baseline = Baseline(path)
         except errors.Error as error:
-            raise pytest.UsageError(str(error)) from error
+            text = getattr(error, "strerror", None) or str(
+                error
+            )  # without the number of an OSError
+            raise pytest.UsageError(text) from error
         self._all = bool(config.getoption("fastprof_all"))
         self._calls = False  # whether the next call records Python calls
         self._call_ns = 0
@@ -187,7 +190,7 @@ class Gate:
         with warnings.catch_warnings():  # anew: the test may have changed the filters
             warnings.simplefilter("ignore")
             recording.stop()
-            events = recording.events()
+            events = list(recording.events())
         spent: dict[str, int] = {}
         for each in events:
             name = _LINE.sub(": ", self._short(each.name))

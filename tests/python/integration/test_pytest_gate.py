@@ -112,9 +112,7 @@ def test_with_another_profiler():
     sys.setprofile(None)
 
 def test_plain():
-    '''
-    >>> test_plain()
-    '''
+    '>>> test_plain()'
 """
 
 
@@ -132,7 +130,7 @@ def test_a_doctest_runs_once_and_warnings_of_fastprof_fail_no_test(tmp_path: Pat
         (["--fastprof", "--fastprof-max-growth", "nan"], "--fastprof-max-growth nan: a number of"),
         (["--fastprof-all", "--fastprof-max-growth", "inf"], "--fastprof-max-growth inf: a number"),
         (["--fastprof", "--fastprof-max-growth", "-1"], "--fastprof-max-growth -1.0: a number"),
-        (["--fastprof", "--fastprof-update", "--fastprof-baseline", "no/x.json"], "cannot write"),
+        (["--fastprof", "--fastprof-update", "--fastprof-baseline", "no/x.json"], "ERROR: cannot"),
         (
             ["--fastprof", "--fastprof-baseline", "pytest.ini"],
             "not a baseline of pytest --fastprof",
@@ -157,7 +155,6 @@ def test_a_baseline_that_is_not_written_is_an_error(tmp_path: Path) -> None:
     ("words", "why"),
     [
         ("max_growth='abc'", ": max_growth='abc': a number of percent is needed"),
-        ("max_growth=float('nan')", ": max_growth=nan: a number of percent is needed"),
         ("rounds=2", ": rounds=2: at least 5 are needed"),
         ("max_grwth=20", " has max_growth=PERCENT and rounds=N only, not max_grwth=."),
         ("20", " has max_growth=PERCENT and rounds=N only, not 20."),
