@@ -8,9 +8,11 @@ so twice: rounds that exceed the bound are repeated once, because a neighbour of
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -21,7 +23,9 @@ from _pytest.runner import runtestprotocol
 
 from fastprof.analysis.growth import LEAST_ROUNDS, Growth, growth_of
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted, format_time
+from fastprof.base.short_paths import shorten_paths
 from fastprof.base.visible_text import shortened
 from fastprof.integrations.pytest_baseline import Baseline
 from fastprof.profiler.profiling import profile
@@ -50,36 +54,39 @@ class Gate:
         """Raises pytest.UsageError for options that do not fit."""
         if hasattr(config, "workerinput") or config.getoption("numprocesses", None):
             raise pytest.UsageError("--fastprof measures times: run it without -n of pytest-xdist.")
-        self._rounds = int(config.getoption("fastprof_rounds"))
-        if self._rounds < LEAST_ROUNDS:
-            raise pytest.UsageError(
-                f"--fastprof-rounds {self._rounds}: at least {LEAST_ROUNDS} are needed."
-            )
-        path = os.path.join(config.rootpath, config.getoption("fastprof_baseline"))
+        self._rounds = config.getoption("fastprof_rounds")
+        _check_rounds("--fastprof-rounds ", self._rounds)
+        self._max_growth = config.getoption("fastprof_max_growth")
+        _check_growth("--fastprof-max-growth ", self._max_growth)
+        self._root = str(config.rootpath)
+        path = os.path.join(self._root, config.getoption("fastprof_baseline"))
+        self._update = bool(config.getoption("fastprof_update"))
         try:
+            if self._update:
+                check_output(path)  # else hours of measurements could be lost
             self._baseline = Baseline(path)
         except errors.Error as error:
-            raise pytest.UsageError(str(error)) from error
+            text = getattr(error, "strerror", None) or str(
+                error
+            )  # without the number of an OSError
+            raise pytest.UsageError(text) from error
         self._all = bool(config.getoption("fastprof_all"))
-        self._update = bool(config.getoption("fastprof_update"))
-        self._max_growth = float(config.getoption("fastprof_max_growth"))
         self._calls = False  # whether the next call records Python calls
         self._call_ns = 0
         self._self_ns: dict[str, int] = {}
         self._measuring = False
         self._outcomes: list[_Outcome] = []
+        self._unsaved = ""  # why the baseline could not be written
 
     # ---- rounds --------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool | None:
         """Run a chosen test in rounds, and log the last one."""
-        mark = item.get_closest_marker("fastprof")
-        if mark is None and not self._all:
+        chosen = self._chosen(item)
+        if chosen is None:
             return None
-        chosen = {} if mark is None else mark.kwargs
-        rounds = max(int(chosen.get("rounds", self._rounds)), LEAST_ROUNDS)
-        bound = float(chosen.get("max_growth", self._max_growth))
+        rounds, bound = chosen
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._measuring = True
         try:
@@ -91,6 +98,34 @@ class Gate:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Check the marks of all tests before the first is measured. Raises pytest.UsageError."""
+        for item in items:
+            self._chosen(item)
+
+    def _chosen(self, item: Any) -> tuple[int, float] | None:
+        """Return rounds and bound of a test that is to be measured. Raises pytest.UsageError for a wrong mark."""
+        mark = item.get_closest_marker("fastprof")
+        if mark is None and not self._all:
+            return None
+        if not isinstance(item, pytest.Function):
+            return None  # may run only once, as a doctest, which loses its names then
+        if mark is None:
+            return self._rounds, self._max_growth
+        where = f"{item.nodeid}: @pytest.mark.fastprof"
+        wrong = [repr(each) for each in mark.args]
+        wrong += [f"{name}=" for name in mark.kwargs if name not in ("max_growth", "rounds")]
+        if wrong:
+            raise pytest.UsageError(
+                f"{where} has max_growth=PERCENT and rounds=N only, not {', '.join(wrong)}."
+            )
+        rounds = mark.kwargs.get("rounds", self._rounds)
+        _check_rounds(f"{where}: rounds=", rounds)
+        bound = mark.kwargs.get("max_growth", self._max_growth)
+        _check_growth(f"{where}: max_growth=", bound)
+        return rounds, bound
 
     def _measured(self, item: Any, rounds: int, bound: float) -> list[pytest.TestReport]:
         reports = self._round(item)  # warms up
@@ -128,9 +163,8 @@ class Gate:
         if growth is not None and failed:
             call = next(each for each in reports if each.when == "call")
             call.outcome = "failed"
-            call.longrepr = "\n".join(
-                _failure(growth, bound, earlier[-1]["self_ns"], self._self_ns)
-            )
+            before = {self._short(name): ns for name, ns in earlier[-1]["self_ns"].items()}
+            call.longrepr = "\n".join(_failure(growth, bound, before, self._self_ns))
         return reports
 
     def _round(self, item: Any) -> list[pytest.TestReport]:
@@ -147,25 +181,40 @@ class Gate:
             yield
             self._call_ns = time.perf_counter_ns() - start_ns
             return
-        recording = profile(python_calls=True)
+        # What cannot be recorded is no matter of the test, which may turn warnings into errors.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what cannot be recorded is no matter of the test
+            warnings.simplefilter("ignore")
+            recording = profile(python_calls=True)
             recording.start()
         yield
-        recording.stop()
+        with warnings.catch_warnings():  # anew: the test may have changed the filters
+            warnings.simplefilter("ignore")
+            recording.stop()
+            events = list(recording.events())
         spent: dict[str, int] = {}
-        for each in recording.events():
-            name = _LINE.sub(": ", each.name)
+        for each in events:
+            name = _LINE.sub(": ", self._short(each.name))
             spent[name] = spent.get(name, 0) + int(each.self_cpu_time_total * 1000)
         order = sorted(spent, key=lambda name: -spent[name])[:_KEPT_NAMES]
         self._self_ns = {name: spent[name] for name in order}
 
+    def _short(self, name: str) -> str:
+        # The baseline may come from another checkout, and older ones have whole paths without the line, which
+        # shorten_paths() keeps, as it does those of folders with parentheses.
+        return shorten_paths(name, self._root).removeprefix(self._root + os.sep)
+
     # ---- results -------------------------------------------------------------------------------
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the baseline."""
-        if self._update and self._outcomes:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the baseline; if that fails, the exit status is 1 at least."""
+        if not self._update or not self._outcomes:
+            return
+        try:
             self._baseline.save()
+        except errors.IoError as error:
+            self._unsaved = os.strerror(error.errno or errno.EIO)
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print a line for each measured test."""
@@ -178,12 +227,18 @@ class Gate:
             if each.growth is not None:
                 line += f"{100 * (each.growth.ratio - 1):+7.1f} %  at least {100 * (each.growth.low - 1):+.1f} %  "
             out.write_line(line + each.test + ("  SLOWER" if each.failed else ""))
+        if self._unsaved:
+            out.write_line(
+                f"ERROR: cannot write {self._baseline.path}: {self._unsaved}. The measurements are lost.",
+                red=True,
+            )
+            return
         if self._update:
             out.write_line(f"{counted(len(self._outcomes), 'test')} added to {self._baseline.path}")
             return
         if not self._outcomes:
             out.write_line(
-                "no test was measured: mark tests with @pytest.mark.fastprof, or measure all with --fastprof-all"
+                "no test was measured: mark test functions with @pytest.mark.fastprof, or choose all by --fastprof-all"
             )
         without = sum(each.growth is None for each in self._outcomes)
         if without:
@@ -192,6 +247,17 @@ class Gate:
             )
             for other in self._baseline.other_machines:
                 out.write_line(f"  there is one of another machine: {other}")
+
+
+def _check_rounds(name: str, rounds: Any) -> None:
+    if not isinstance(rounds, int) or rounds < LEAST_ROUNDS:
+        raise pytest.UsageError(f"{name}{rounds!r}: at least {LEAST_ROUNDS} are needed.")
+
+
+def _check_growth(name: str, bound: Any) -> None:
+    # With NaN or infinity, no test would fail.
+    if not isinstance(bound, (int, float)) or not 0 <= bound <= sys.float_info.max:
+        raise pytest.UsageError(f"{name}{bound!r}: a number of percent is needed, 0 or more.")
 
 
 def _rest_of_teardown(item: Any, nextitem: Any) -> list[pytest.TestReport]:

@@ -53,8 +53,8 @@ def test_nothing_is_loaded():
 """
 
 
-def run(folder: Path, *words: str, wait_s: float = 0.01) -> tuple[int, str]:
-    (folder / "test_suite.py").write_text(SUITE)
+def run(folder: Path, *words: str, wait_s: float = 0.01, suite: str = SUITE) -> tuple[int, str]:
+    (folder / "test_suite.py").write_text(suite)
     (folder / "pytest.ini").write_text(
         "[pytest]\naddopts = -ra --strict-markers -p no:cacheprovider -p no:randomly\n"
     )
@@ -80,6 +80,11 @@ def test_a_slower_test_fails_and_says_what_grew(tmp_path: Path) -> None:
     assert [len(each["rounds_ns"]) for each in runs["test_suite.py::test_marked"]] == [6, 6]
     code, said = run(tmp_path, "--fastprof", wait_s=before_s)
     assert code == 0 and "not compared" not in said and "SLOWER" not in said
+    # Names are those of any checkout; baselines with names of one folder are still read.
+    path = tmp_path / "fastprof-baseline.json"
+    names = path.read_text()
+    assert '"test_suite.py: waits"' in names and str(tmp_path) not in names
+    path.write_text(names.replace("test_suite.py: ", f"{tmp_path}/test_suite.py: "))
     code, said = run(tmp_path, "--fastprof", wait_s=after_s)
     assert code == 1 and "1 failed, 2 passed" in said and "test_marked  SLOWER" in said
     assert "200 % are allowed" in said and "sleep" in said.partition("What grew")[2]
@@ -97,10 +102,35 @@ def test_every_test_in_another_file(tmp_path: Path) -> None:
     assert code == 0 and "no test was measured" in said
 
 
+ODD = """
+import sys
+import pytest
+
+@pytest.mark.filterwarnings("error")
+def test_with_another_profiler():
+    sys.setprofile(print)
+    sys.setprofile(None)
+
+def test_plain():
+    '>>> test_plain()'
+"""
+
+
+def test_a_doctest_runs_once_and_warnings_of_fastprof_fail_no_test(tmp_path: Path) -> None:
+    code, said = run(
+        tmp_path, "--fastprof-all", "--fastprof-update", "--doctest-modules", suite=ODD
+    )
+    assert code == 0 and "3 passed" in said and "2 tests added to" in said
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["--fastprof", "--fastprof-rounds", "2"], "at least 5 are needed"),
+        (["--fastprof", "--fastprof-max-growth", "nan"], "--fastprof-max-growth nan: a number of"),
+        (["--fastprof-all", "--fastprof-max-growth", "inf"], "--fastprof-max-growth inf: a number"),
+        (["--fastprof", "--fastprof-max-growth", "-1"], "--fastprof-max-growth -1.0: a number"),
+        (["--fastprof", "--fastprof-update", "--fastprof-baseline", "no/x.json"], "ERROR: cannot"),
         (
             ["--fastprof", "--fastprof-baseline", "pytest.ini"],
             "not a baseline of pytest --fastprof",
@@ -110,6 +140,30 @@ def test_every_test_in_another_file(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(tmp_path: Path, words: list[str], why: str) -> None:
     code, said = run(tmp_path, *words)
     assert code == 4 and why in said
+
+
+def test_a_baseline_that_is_not_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    suite = "import os\ndef test_it(): os.path.exists('base') and os.rmdir('base')\n"
+    words = ["--fastprof-all", "--fastprof-update", "--fastprof-baseline", "base/x.json"]
+    code, said = run(tmp_path, *words, suite=suite)
+    assert code == 1 and f"ERROR: cannot write {tmp_path}/base/x.json: No such file" in said
+    assert "Traceback" not in said and "added to" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("max_growth='abc'", ": max_growth='abc': a number of percent is needed"),
+        ("rounds=2", ": rounds=2: at least 5 are needed"),
+        ("max_grwth=20", " has max_growth=PERCENT and rounds=N only, not max_grwth=."),
+        ("20", " has max_growth=PERCENT and rounds=N only, not 20."),
+    ],
+)
+def test_a_mark_that_does_not_fit(tmp_path: Path, words: str, why: str) -> None:
+    suite = f"import pytest\n@pytest.mark.fastprof({words})\ndef test_it(): pass\n"
+    code, said = run(tmp_path, "--fastprof", suite=suite)
+    assert code == 4 and f"ERROR: test_suite.py::test_it: @pytest.mark.fastprof{why}" in said
 
 
 @pytest.mark.parametrize(("earlier", "between"), [(1, 0.02), (2, 0.02), (5, 0.02), (5, 0.05)])
