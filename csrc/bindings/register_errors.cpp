@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -22,7 +23,8 @@ inline constexpr std::array<const char*, 6> kErrorNames = {
 inline std::array<PyObject*, kErrorNames.size()> error_classes{};
 
 inline void set_error(size_t index, const Error& error) {
-  py::set_error(error_classes[index], error.what());
+  // Messages name paths, which may be any bytes.
+  py::set_error(error_classes[index], str_of(error.what()));
 }
 
 inline void translate_error(std::exception_ptr pointer) {

@@ -113,6 +113,11 @@ def _sample(options: argparse.Namespace, path: str) -> int:
     from fastprof.views.samples import Samples
 
     kind = format_of(path, options.to)
+    if kind == "pstats":
+        raise errors.ValueError(
+            f"cannot write {path}: this format shows calls of functions, which --outside does not see. Use"
+            " --calls without --outside."
+        )
     check_output(path)
     found = sample_from_outside(options.pid, options.sample, options.seconds)
     write_table(found.table, path, kind)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
@@ -184,10 +185,10 @@ def run(options: argparse.Namespace) -> int:
         )
         options.no_trace = options.no_trace or options.output is None
         options.no_table = True
-    outputs = _outputs(options, call)
+    arguments = recording_arguments(options, calls_by_default=True)
+    outputs = _outputs(options, call, arguments)
     if not options.no_table:
         check_table_options(options)
-    arguments = recording_arguments(options, calls_by_default=True)
     file = arguments["backing_file"]
     profiler = profile(
         **arguments,
@@ -214,19 +215,28 @@ def run(options: argparse.Namespace) -> int:
             write_rank.forget()
 
 
-def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, str]]:
-    """Return (absolute path, format) of each file to write, validated before the program runs."""
+def _outputs(
+    options: argparse.Namespace, call: ProgramCall, arguments: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """Return (absolute path, format) of each file to write, validated before the program runs.
+
+    arguments: those of profile().
+    """
     found: list[tuple[str, str]] = []
     wants_html = _wants_html(options)
     if not options.no_trace and (options.output is not None or not wants_html):
         path = options.output or f"{call.file_stem}.trace.json"
         kind = format_of(path, options.to)
         if kind == "memory":
-            if not (options.profile_memory or options.python_memory or options.exact_python_memory):
+            if not arguments["profile_memory"]:
                 raise errors.ValueError(
                     f"cannot write {path}: this format shows memory over time. Add --profile-memory."
                 )
             check_memory_path(path)
+        if kind == "pstats" and arguments["python_calls"] is False:
+            raise errors.ValueError(
+                f"cannot write {path}: this format shows calls of functions. Add --calls."
+            )
         found.append((path, kind))
         check_output(path)
     if wants_html and (options.html or all(kind != "html" for _, kind in found)):

@@ -14,11 +14,10 @@ import numpy as np
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.visible_text import visible_text
-from fastprof.decode.sample_file import copied_samples, read_samples
+from fastprof.decode.sample_file import copied_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.model.columns import EventFlag, EventKind
-from fastprof.profiler.recovery import program_name, recover
-from fastprof.profiler.stack_sampling import of_program
+from fastprof.profiler.recovery import SAMPLES_FACT, WHEN_FACT, program_name, recover
 from fastprof.record.missing_counts import MISSING_COUNTS
 from fastprof.record.process_folder import FOLDER_VARIABLE
 
@@ -38,14 +37,7 @@ __all__ = [
 SUFFIX = ".flight"
 _MOST_OPEN = 16
 # Members of a dump's metadata.
-_REASON, _DETAIL, _WHEN, _SECONDS, _STACKS, _SAMPLES = (
-    "reason",
-    "detail",
-    "dumped_unix_ns",
-    "seconds",
-    "stacks_of_threads",
-    "samples",
-)
+_REASON, _DETAIL, _SECONDS, _STACKS = ("reason", "detail", "seconds", "stacks_of_threads")
 
 
 class Dumps:
@@ -111,12 +103,12 @@ def write_dump(
 
     Raises errors.IoError if a file cannot be read or written, errors.FormatError if `records` is not a backing file.
     """
-    facts = [(_REASON, reason), (_WHEN, str(time.time_ns()))]
+    facts = [(_REASON, reason), (WHEN_FACT, str(time.time_ns()))]
     facts += [(_DETAIL, detail)] if detail else []
     facts += [(_SECONDS, repr(float(seconds)))] if seconds else []
     facts += [(_STACKS, stacks)] if stacks else []
     samples = copied_samples(records)
-    facts += [(_SAMPLES, samples)] if samples else []
+    facts += [(SAMPLES_FACT, samples)] if samples else []
     clean = [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]
     written, _ = _core.copy_backing_file(os.fsencode(records), os.fsencode(path), clean)
     return written
@@ -133,7 +125,6 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     """
     table = recover(path)
     facts = table.metadata["recovered"]["metadata"]
-    samples = facts.pop(_SAMPLES, "")
     if not seconds:
         try:
             seconds = float(facts.get(_SECONDS, 0))
@@ -142,8 +133,6 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
             raise errors.FormatError(
                 f"{os.fspath(path)}: its member {_SECONDS!r} is no number; copy it again"
             ) from error
-    if samples:
-        table = _with_samples(table, samples)
     cut_ns = table.t1_ns - int(seconds * 1e9)
     if not seconds or cut_ns <= table.t0_ns:
         return table
@@ -155,18 +144,6 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     table.t0_ns = cut_ns
     if covered and "overwritten" in table.dropped:
         table.metadata["earlier_events"] = table.dropped.pop("overwritten")
-    return table
-
-
-def _with_samples(table: EventTable, text: str) -> EventTable:
-    """Return the table with the samples of a dump as rows; they may be later than its last event."""
-    from fastprof.decode.sample_rows import with_samples
-
-    found = of_program(read_samples(text))
-    table = with_samples(table, found)
-    if len(found.last_ns):
-        table.t1_ns = max(table.t1_ns, int(found.last_ns.max()))
-    table.metadata["sampling"] = {"hz": found.hz}
     return table
 
 

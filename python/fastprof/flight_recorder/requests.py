@@ -65,6 +65,8 @@ PROFILE_OPTIONS = {
     "sample_hz": float,
     "follow_children": bool,
 }
+# Without any of them, no calls are recorded.
+_CALLS_OPTIONS = ("python_calls", "with_stack", "native")
 _MAX_REQUEST_BYTES = 65536
 _MAX_SECONDS = 3600.0
 _log = logging.getLogger("fastprof.control")
@@ -195,6 +197,10 @@ class Requests:
             )
         limit_s = min(float(request.get("timeout_s", _MAX_SECONDS)), _MAX_SECONDS)
         output = _output_of(request)
+        if output[1] == "pstats" and not any(map(options.get, _CALLS_OPTIONS)):
+            raise errors.ValueError(
+                f"cannot write {output[0]}: this format shows calls of functions. Add --calls."
+            )
         first = self._wait_for_start(request, limit_s)
         if steps is not None:
             ended = self._profile_of_steps(options, first, int(steps), limit_s)

@@ -25,12 +25,17 @@ __all__ = ["load", "trace_format"]
 FORMATS = ("native", "chrome", "perfetto", "sqlite", *SAMPLED_FORMATS)
 
 _SCRIPT = "a Python script, not a trace: run it by `fastprof run`, and load the trace"
+_NO_TRACE = (
+    "a table for other programs, not a trace. Write the profile as .fastprof, too, and load that"
+)
+# A dict of tuples of marshal. It may begin with a brace, but what follows is no JSON.
+_STATISTICS = rb"[\xfb{][\xa9\xe9()]"
 # What files that cannot be read are, by their first bytes.
 _OTHERS = tuple(
     (re.compile(pattern, re.DOTALL), what)
     for pattern, what in (
         (rb".{0,2000}<title>[^<]*fastprof", "fastprof's HTML report: open it in a browser"),
-        (rb"\s*<!DOCTYPE html|\s*<html", "a page of HTML, not a trace: open it in a browser"),
+        (rb"(?i:\s*<!DOCTYPE html|\s*<html)", "a page of HTML, not a trace: open it in a browser"),
         (
             rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg",
             "a picture (SVG), not a trace: open it in a browser",
@@ -42,9 +47,11 @@ _OTHERS = tuple(
         (rb"PK\x03\x04", "a zip archive: unpack it, and load the traces in it"),
         (rb"PERFILE2", "perf's data: load what `perf script` prints"),
         (
-            rb"[\xfb{][\xa9\xe9()]",
-            "statistics of cProfile, which have no times: print them with `python -m pstats`",
+            _STATISTICS,
+            "statistics of cProfile, or fastprof's .pstats, which have no times: print them with `python -m pstats`",
         ),
+        (rb"name,count,", f"fastprof's table of events or averages (CSV): {_NO_TRACE}"),
+        (rb"device,time_us,bytes,", f"fastprof's memory over time (CSV): {_NO_TRACE}"),
         (
             rb"(?:\x04\x22M\x18.{0,40})?memray",  # in an LZ4 frame, by default
             "memray's file: convert it with `memray transform speedscope`",
@@ -65,6 +72,7 @@ _OTHER_OBJECTS = tuple(
             rb'\s*\{\s*"(?:start_time|session)"\s*:.{0,4000}"(?:root_frame|frame_records)"\s*:',
             "pyinstrument's JSON: write the session with `pyinstrument --renderer speedscope`",
         ),
+        (rb'\{"unit": "bytes", "t0_ns": ', f"fastprof's memory over time (JSON): {_NO_TRACE}"),
         (
             rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"costs"\s*:',
             "JSON for gprof2dot: from memray's file, write it with `memray transform speedscope`",
@@ -199,7 +207,7 @@ def trace_format(source: Source) -> str:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     # A first packet of 91 or 123 bytes begins like JSON after a newline, but JSON has no control characters.
     is_packet = head[:1] == b"\x0a" and _CONTROL.search(head) is not None
-    if text[:1] in (b"{", b"[") and not is_packet:
+    if text[:1] in (b"{", b"[") and not is_packet and not re.match(_STATISTICS, head):
         return "chrome"
     if head[:1] == b"\x0a":  # field 1 (packet) of a Perfetto trace, length-delimited
         return "perfetto"

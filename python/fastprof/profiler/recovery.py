@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from fastprof.model.sampled_stacks import SampledStacks
     from fastprof.model.table import EventTable
 
-__all__ = ["is_running", "process_facts", "process_name", "program_name", "recover"]
+__all__ = [
+    "SAMPLES_FACT",
+    "WHEN_FACT",
+    "is_running",
+    "process_facts",
+    "process_name",
+    "program_name",
+    "recover",
+]
+
+# Members of the metadata of a flight recorder's dump: its samples as text, and its time, which only dumps have.
+SAMPLES_FACT, WHEN_FACT = "samples", "dumped_unix_ns"
 
 
 def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
@@ -28,6 +39,7 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     are. The folder is not removed.
     The backing file of a profile with follow_children=True leads to that folder: if it is still there, the
     processes are read, too, and the profile's own is the first.
+    Or a dump of a flight recorder, whose samples are rows.
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
@@ -57,6 +69,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         capture, metadata, samples = _folder(path, max_bytes)
     else:
         capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
+        if WHEN_FACT in facts["metadata"] and (text := facts["metadata"].pop(SAMPLES_FACT, "")):
+            samples = _of_dump(text)
         metadata = {"format": "backing file"}
         folder = "" if session else str(facts["metadata"].get(FOLDER_FACT, ""))
         if os.path.isdir(folder):
@@ -76,6 +90,13 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     table = with_samples(table, samples)
     table.t1_ns = max(table.t1_ns, int(samples.last_ns.max(initial=0)))
     return table
+
+
+def _of_dump(text: str) -> SampledStacks:
+    from fastprof.decode.sample_file import read_samples
+    from fastprof.profiler.stack_sampling import of_program
+
+    return of_program(read_samples(text))
 
 
 def _keeps_frame(entry: str) -> bool:

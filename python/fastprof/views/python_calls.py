@@ -80,6 +80,9 @@ class PythonCallStats:
     def _rows(self) -> Array:
         """Table rows of the calls, by begin within each thread."""
         kept = self._table.column("is_python_function")
+        if self._table.has("is_python_function"):  # of samples, too (decode/sample_rows.py)
+            calls = self._table.sites.column("is_python_function")
+            kept = kept & calls[self._table.column("site")]
         if self._table.has("flags"):
             kept = kept & ((self._table.column("flags") & EventFlag.ENCLOSING) == 0)
         rows = np.flatnonzero(kept)
@@ -191,6 +194,11 @@ class PythonCallStats:
 
     def _pstats_dict(self) -> dict[Any, Any]:
         _, keys = self._keys
+        if not len(self._rows):  # pstats reads no file without functions
+            raise errors.ValueError(
+                "no Python calls were recorded, and statistics of calls (.pstats) consist of them. Profile with "
+                "python_calls=True (the commands: --calls), or write samples as .folded, .pprof or .speedscope.json."
+            )
         callers: dict[int, dict[Any, Any]] = {}
         for (callee, caller), (calls, primitive, own, cumulative) in self._callers.items():
             callers.setdefault(callee, {})[keys[caller]] = (
@@ -212,7 +220,7 @@ class PythonCallStats:
         }
 
     def to_pstats(self) -> Any:
-        """Return a pstats.Stats with the same numbers, in seconds."""
+        """Return a pstats.Stats with the same numbers, in seconds. Raises errors.ValueError without calls."""
         import pstats
 
         profile: Any = _Profile(self._pstats_dict())
@@ -221,10 +229,11 @@ class PythonCallStats:
     def export_pstats(self, path: str | os.PathLike[str]) -> None:
         """Write cProfile's own file format, which pstats, snakeviz, gprof2dot and tuna read.
 
-        Raises errors.IoError if the file cannot be written.
+        Raises errors.ValueError without calls, errors.IoError if the file cannot be written.
         """
+        stats = self._pstats_dict()
         with atomic_binary(path) as file:
-            marshal.dump(self._pstats_dict(), file)
+            marshal.dump(stats, file)
 
     def calls_table(self) -> EventTable:
         """Return the table of the calls alone, for exporters of trees: collapsed stacks, speedscope."""

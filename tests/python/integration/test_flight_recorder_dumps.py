@@ -152,6 +152,9 @@ hang()
             spent_s[name] += (int(table.end_ns[i]) - int(table.start_ns[i])) / 1e9
     assert spent_s["spin"] > 0.5 and spent_s["hang"] > 1, spent_s
     assert "hang (program.py" in command("report", tmp_path / "o.flight")
+    recovered = command("recover", tmp_path / "o.flight", "-o", tmp_path / "all.json")
+    assert "hang (program.py" in recovered and "samples: " not in recovered
+    assert any("spin" in name for name in fastprof.load(tmp_path / "all.json").names)
     assert any("spin" in name for name in fastprof.load(tmp_path / "o.json").names)
     if how == "killed":
         fastprof.flight_recorder.start(max_bytes=8 << 20, sample_hz=100)

@@ -6,9 +6,11 @@ from __future__ import annotations
 import builtins
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import fastprof
 from fastprof import errors
 
 HEADER = Path(__file__).resolve().parents[3] / "csrc/include/fastprof/base/error.hpp"
@@ -39,3 +41,11 @@ def test_raised_from_cpp(name: str) -> None:
     assert str(caught.value) == message
     assert isinstance(caught.value, errors.Error)
     assert isinstance(caught.value, BUILT_IN.get(name, Exception))
+
+
+@pytest.mark.parametrize(
+    "options", [{"overflow": "spill", "spill_folder": "/no\udcff"}, {"backing_file": "/no\udcff/x"}]
+)
+def test_a_path_that_is_not_utf8_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(errors.IoError, match="/no\udcff"):
+        fastprof.profile(**options).start()

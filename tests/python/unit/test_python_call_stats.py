@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import pstats
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fastprof
 from fastprof import EventTable, Site, _core, errors
 from fastprof.model.table import EventFlag
 from fastprof.views.python_calls import PythonCallStats
@@ -70,6 +73,19 @@ def test_pstats_has_callers(tmp_path: Path) -> None:
     assert read[f][4] == {main: (1, 1, 30e-9, 80e-9), f: (1, 1, 20e-9, 40e-9)}
     assert read[main][4] == {}
     assert stats().to_pstats().stats == read
+
+
+def test_no_file_for_pstats_without_calls(tmp_path: Path) -> None:
+    with fastprof.profile(sample_hz=1000) as sampled, fastprof.record_function("range"):
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            pass
+    assert len(sampled.samples())  # frames below others, which are no calls
+    (tmp_path / "stacks").write_text("a;b 3\n")
+    for results in (sampled, sampled.event_table, fastprof.load(tmp_path / "stacks")):
+        with pytest.raises(errors.ValueError, match=r"no Python calls.*python_calls=True.*--calls"):
+            results.export(tmp_path / "calls.pstats")
+    assert os.listdir(tmp_path) == ["stacks"]
 
 
 def test_frames_of_before_the_start_are_left_out() -> None:

@@ -133,6 +133,12 @@ def test_memory_over_time_needs_memory(tmp_path: Path, capsys: Capsys) -> None:
     assert (tmp_path / "m.memory.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("words", [["--sample"], ["--sample-tasks"], ["--no-calls"]])
+def test_statistics_of_calls_need_calls(words: list[str], tmp_path: Path, capsys: Capsys) -> None:
+    assert cli.main(["run", *words, "-o", "s.pstats", "-c", "open('ran', 'w')"]) == 2
+    assert "Add --calls" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("call", "label", "stem"),
     [

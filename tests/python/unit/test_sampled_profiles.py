@@ -455,6 +455,11 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with fastprof.profile() as profile:
         pass
     profile.export_html(tmp_path / "report.html")
+    with fastprof.profile(python_calls=True, profile_memory=True) as own:
+        fastprof.report_memory_usage(1, 64)
+        os.path.join("a", "b")
+    for suffix in ("pstats", "csv", "memory.csv", "memory.json", "memory.html"):
+        own.export(tmp_path / f"own.{suffix}")
     write(tmp_path / "archive", b"PK\x03\x04" + bytes(40))
     write(tmp_path / "picture", "<svg xmlns='http://www.w3.org/2000/svg'/>")
     write(tmp_path / "mojo", b"MOJ\x0f\x01mode\x00wall\x00")
@@ -466,7 +471,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     expected = {
         "cprofile": "python -m pstats", "report.html": "fastprof's HTML report", "archive": "unpack", "picture": "SVG",
         "mojo": "version 15", "newer": "profiling.sampling replay", "cut": "truncated", "chakra": "graph of the ops",
-        "train.py": "fastprof run", "script": "fastprof run",
+        "train.py": "fastprof run", "script": "fastprof run", "own.pstats": "python -m pstats",
+        "own.csv": "table of events", "own.memory.csv": "memory over time", "own.memory.json": "memory over time",
+        "own.memory.html": "open it in a browser",
     }  # fmt: skip
     for name, text in expected.items():
         with pytest.raises(fastprof.errors.FormatError, match=text):
