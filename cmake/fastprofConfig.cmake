@@ -45,6 +45,9 @@ set_target_properties(fastprof::separate PROPERTIES
   INTERFACE_LINK_LIBRARIES fastprof::header_only
   INTERFACE_COMPILE_DEFINITIONS FASTPROF_SEPARATE
   INTERFACE_SOURCES "${_fastprof_include}/fastprof/definitions.cpp")
+# It must be the first to include the headers. Targets of other folders than this one set these properties themselves.
+set_source_files_properties("${_fastprof_include}/fastprof/definitions.cpp" PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 
 # On macOS: the Metal profiler for programs with Metal code of their own (docs/metal.md). The program compiles its Objective-C++
 # sources, so its project must enable the language OBJCXX.

@@ -128,7 +128,7 @@ def read_dump(path: str | os.PathLike[str], *, seconds: float = 0.0) -> EventTab
     if not seconds:
         try:
             seconds = float(facts.get(_SECONDS, 0))
-            int(seconds)
+            int(seconds * 1e9)
         except (ValueError, OverflowError) as error:  # no text of a number; nan, infinity
             raise errors.FormatError(
                 f"{os.fspath(path)}: its member {_SECONDS!r} is no number; copy it again"

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -112,6 +113,11 @@ TEST(what_is_wrong_is_said) {
   fp::FlightOptions options = small();
   options.max_bytes = 1000;
   CHECK_THROWS(fp::ValueError, fp::FlightRecorder{options});
+  for (const double seconds : {0.0, -5.0, 1e300, std::nan("")}) {
+    options = small();
+    options.seconds = seconds;
+    CHECK_THROWS(fp::ValueError, fp::FlightRecorder{options});
+  }
   ::chmod(folder.path().c_str(), 0755);
   CHECK_THROWS(fp::UnavailableError, fp::FlightRecorder{small()});
   ::chmod(folder.path().c_str(), 0700);

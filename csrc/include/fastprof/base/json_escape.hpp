@@ -130,6 +130,13 @@ inline void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
 }
 
+// Appends a number with up to 17 significant digits and a decimal point, whatever the locale is.
+inline void append_digits(std::string& out, double value) {
+  char buffer[40];
+  const int length = std::snprintf(buffer, sizeof buffer, "%.17g", value);
+  for (int i = 0; i < length; ++i) out.push_back(buffer[i] == ',' ? '.' : buffer[i]);
+}
+
 // Appends a JSON number that reads back as the same double and not as an integer (5 becomes 5.0).
 // NaN and the infinities, which JSON cannot represent as numbers, become the strings "NaN",
 // "Infinity" and "-Infinity".
@@ -142,18 +149,15 @@ inline void append_json_double(std::string& out, double value) {
     out.append(value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
     return;
   }
-  char buffer[40];
 #if defined(__cpp_lib_to_chars)
+  char buffer[40];
   const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof buffer, value);
   const std::string_view text(buffer, static_cast<size_t>(result.ptr - buffer));
   out.append(text);
 #else
-  int length = std::snprintf(buffer, sizeof buffer, "%.17g", value);
-  for (int i = 0; i < length; ++i) {
-    if (buffer[i] == ',') buffer[i] = '.';  // a locale's decimal comma
-  }
-  const std::string_view text(buffer, static_cast<size_t>(length));
-  out.append(text);
+  const size_t before = out.size();
+  append_digits(out, value);
+  const std::string_view text = std::string_view(out).substr(before);
 #endif
   if (text.find_first_of(".e") == std::string_view::npos) out.append(".0");
 }

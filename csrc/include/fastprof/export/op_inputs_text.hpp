@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -115,14 +114,12 @@ inline void append_sizes(std::string& out, const OpInput& input, bool strides) {
 // As PyTorch prints values: whole numbers below 1e10 with a trailing point, others with 17
 // significant digits.
 inline void append_real(std::string& out, double value) {
-  char text[40];
   if (std::isfinite(value) && (value == 0 || std::isnormal(value)) && std::fabs(value) < 1e10 &&
       value == std::trunc(value)) {
-    std::snprintf(text, sizeof text, "%lld.", static_cast<long long>(value));
+    out += std::to_string(static_cast<long long>(value)) + ".";
   } else {
-    std::snprintf(text, sizeof text, "%.17g", value);
+    append_digits(out, value);
   }
-  out += text;
 }
 
 // Appends a value as in "Concrete Inputs"; nothing for tensors and other kinds without a value.

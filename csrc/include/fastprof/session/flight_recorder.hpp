@@ -17,6 +17,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/base/json_escape.hpp"
 #include "fastprof/platform/files.hpp"
 #include "fastprof/platform/process.hpp"
 #include "fastprof/session/copy_backing_file.hpp"
@@ -85,6 +86,8 @@ inline std::string new_records(const std::string& folder) {
 inline SessionOptions session_options(const FlightOptions& options) {
   if (options.max_bytes < uint64_t{4} << 20)
     raise<ValueError>("a flight recorder needs max_bytes of 4 MB or more");
+  if (!(options.seconds > 0 && options.seconds <= 1e9))
+    raise<ValueError>("a flight recorder needs seconds above 0, at most 1e9");
   SessionOptions made;
   made.categories = options.categories;
   made.max_bytes = options.max_bytes;
@@ -103,8 +106,8 @@ inline SessionOptions session_options(const FlightOptions& options) {
 // call dump(). A forked child has no recorder: construct one there.
 class FlightRecorder {
  public:
-  // Throws ValueError for max_bytes below 4 MB, UnavailableError if there is no folder for the
-  // file, and what Session::start() throws.
+  // Throws ValueError for max_bytes below 4 MB and for seconds that are not above 0,
+  // UnavailableError if there is no folder for the file, and what Session::start() throws.
   explicit FlightRecorder(const FlightOptions& options = {})
       : seconds_(options.seconds), made_(flying::session_options(options)), session_(made_) {
     session_.start();
@@ -120,8 +123,10 @@ class FlightRecorder {
   // IoError if a file cannot be read or written.
   BackingCopy dump(const std::string& path, const std::string& reason,
                    const std::string& detail = {}) const {
-    std::vector<std::pair<std::string, std::string>> facts = {
-        {"reason", reason}, {"seconds", std::to_string(seconds_)}};
+    std::string seconds;
+    append_digits(seconds, seconds_);
+    std::vector<std::pair<std::string, std::string>> facts = {{"reason", reason},
+                                                              {"seconds", seconds}};
     if (!detail.empty()) facts.emplace_back("detail", detail);
     return copy_backing_file(records(), path, facts);
   }
