@@ -20,7 +20,8 @@
 //   FASTPROF_FLOW_BEGIN(id)                     start of an arrow, which leaves the enclosing range
 //   FASTPROF_FLOW_END(id)                       its end, at the enclosing range; same 64-bit id
 //   FASTPROF_ASYNC_BEGIN(name)                  begins async work; the value is an AsyncHandle
-//   FASTPROF_ASYNC_END(handle)                  ends it, on any thread; call it once
+//   FASTPROF_ASYNC_END(handle)                  ends it, on any thread; call it once, and before
+//                                               the library that began it is unloaded
 //
 // Every macro may be used on any thread. None throws by itself; what an argument expression throws
 // is propagated.
