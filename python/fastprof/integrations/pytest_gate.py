@@ -66,10 +66,8 @@ class Gate:
                 check_output(path)  # else hours of measurements could be lost
             self._baseline = Baseline(path)
         except errors.Error as error:
-            text = getattr(error, "strerror", None) or str(
-                error
-            )  # without the number of an OSError
-            raise pytest.UsageError(text) from error
+            text = getattr(error, "strerror", None)  # that of an OSError without its number
+            raise pytest.UsageError(text or str(error)) from error
         self._all = bool(config.getoption("fastprof_all"))
         self._calls = False  # whether the next call records Python calls
         self._call_ns = 0
