@@ -56,6 +56,16 @@ TEST(names_of_every_string_kind) {
   CHECK(summary.find("pointer") != nullptr);
 }
 
+TEST(a_null_text_is_empty) {
+  Running session;
+  const char* unset = nullptr;
+  { FASTPROF_RANGE_ARGS("null", "a", unset, "b", "text"); }
+  session.stop();
+  CHECK_EQ(session.events().size(), 1);
+  CHECK_EQ(session.events()[0].arg_text(0), "");
+  CHECK_EQ(session.events()[0].arg_text(1), "text");
+}
+
 TEST(what_an_expression_throws_comes_out) {
   Running session;
   {

@@ -58,10 +58,15 @@ FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) noexce
     return word;
   } else if constexpr (std::is_integral_v<Plain>)
     return static_cast<uint64_t>(value);
-  else if constexpr (std::is_convertible_v<const Type&, std::string_view>)
-    return static_cast<uint64_t>(
-        reinterpret_cast<uintptr_t>(session_string(use, std::string_view(value))));
-  else
+  else if constexpr (std::is_convertible_v<const Type&, std::string_view>) {
+    std::string_view text;
+    if constexpr (std::is_pointer_v<Type>) {
+      if (value != nullptr) text = value;  // as getenv() gives for a variable that is not set
+    } else {
+      text = value;
+    }
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(session_string(use, text)));
+  } else
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
 }
 // The same for a value that is not a string.
