@@ -13,7 +13,7 @@ import numpy as np
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.base.visible_text import visible_text
+from fastprof.base.visible_text import encodable_text, visible_text
 from fastprof.decode.sample_file import copied_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
 from fastprof.model.columns import EventFlag, EventKind
@@ -109,7 +109,7 @@ def write_dump(
     facts += [(_STACKS, stacks)] if stacks else []
     samples = copied_samples(records)
     facts += [(SAMPLES_FACT, samples)] if samples else []
-    clean = [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]
+    clean = [(key, encodable_text(value)) for key, value in facts]
     written, _ = _core.copy_backing_file(os.fsencode(records), os.fsencode(path), clean)
     return written
 

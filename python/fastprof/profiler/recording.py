@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.native_numbers import OverflowPolicy
+from fastprof.base.visible_text import encodable_text
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
@@ -162,8 +163,7 @@ class Recording:
 
     def add_fact(self, key: str, value: str) -> None:
         """Add metadata of the process to the backing file. Any thread."""
-        # Names of processes may have lone surrogates, which no UTF-8 has.
-        self._session.add_backing_metadata(key, value.encode("utf-8", "replace").decode())
+        self._session.add_backing_metadata(key, encodable_text(value))
 
     def _report(self, observer: Observer, problems: list[str]) -> None:
         for problem in problems:

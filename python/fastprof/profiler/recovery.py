@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.visible_text import encodable_text
 
 if TYPE_CHECKING:
     from fastprof.model.sampled_stacks import SampledStacks
@@ -197,4 +198,4 @@ def process_facts() -> list[tuple[str, str]]:
         facts.append(("argv", " ".join(map(str, argv))))
     if shortest_ns := _core.torch_shortest_op_ns():
         facts.append(("min_op_us", f"{shortest_ns / 1000:g}"))
-    return [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]
+    return [(key, encodable_text(value)) for key, value in facts]

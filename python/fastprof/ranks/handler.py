@@ -165,8 +165,7 @@ def write_rank(
 ) -> str:
     """Write a table as the shard of a rank, as rank_trace_handler() does; return the path of its manifest.
 
-    For traces whose rank fastprof cannot know. The clock of this process's own profiles is that of this host; between
-    loaded traces, only their collectives tell. folder: a path or a URL of fsspec; created if missing. groups: process
+    For traces whose rank fastprof cannot know. folder: a path or a URL of fsspec; created if missing. groups: process
     groups that the rank is in, {"name": ..., "ranks": [...]} each. Raises errors.ValueError for a rank that the job
     does not have, errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
 
@@ -186,7 +185,4 @@ def write_rank(
         )
     path = os.fsdecode(folder)
     _make(path)
-    now = clock_pair() if table.pid == os.getpid() else None
-    clock = {"start": now, "end": now} if now else None
-    facts = RankFacts(rank, world_size, -1, list(groups), "the caller")
-    return write_shard(table, path, facts, clock=clock)
+    return write_shard(table, path, RankFacts(rank, world_size, -1, list(groups), "the caller"))
