@@ -59,11 +59,18 @@ TEST(names_of_every_string_kind) {
 TEST(a_null_text_is_empty) {
   Running session;
   const char* unset = nullptr;
-  { FASTPROF_RANGE_ARGS("null", "a", unset, "b", "text"); }
+  const std::string_view empty;  // its data() is null
+  fastprof::set_thread_name(empty);
+  for (int i = 0; i < 2; ++i) {
+    FASTPROF_RANGE_ARGS("null", "a", unset, "b", "text", "c", empty);
+  }
+  { FASTPROF_RANGE_DYNAMIC(empty); }
   session.stop();
-  CHECK_EQ(session.events().size(), 1);
+  CHECK_EQ(session.events().size(), 3);
   CHECK_EQ(session.events()[0].arg_text(0), "");
   CHECK_EQ(session.events()[0].arg_text(1), "text");
+  CHECK_EQ(session.events()[1].arg_text(2), "");
+  CHECK_EQ(session.events()[2].name(), "");
 }
 
 TEST(what_an_expression_throws_comes_out) {

@@ -84,7 +84,7 @@ FASTPROF_ALWAYS_INLINE bool same_bytes(const char* a, const char* b, size_t leng
     return (differs(0) | differs(last < 8 ? last : 8) | differs(last < 16 ? last : 16) |
             differs(last)) == 0;
   }
-  return __builtin_memcmp(a, b, length) == 0;
+  return length == 0 || __builtin_memcmp(a, b, length) == 0;  // an empty text may be null
 }
 
 // The entry of (like, text), or null. Any thread, no lock. The store must not be freed meanwhile:

@@ -109,7 +109,7 @@ inline InternEntry* new_entry(State* s, NameStore& store, const char* text, size
   auto* entry = static_cast<InternEntry*>(allocate_names(s, store, bytes));
   if (entry == nullptr) return nullptr;
   store.bytes += bytes;
-  std::memcpy(entry->text(), text, length);
+  if (length != 0) std::memcpy(entry->text(), text, length);  // an empty string_view may be null
   entry->length = length;
   return entry;
 }

@@ -16,7 +16,7 @@ inline void set_track_text(Track* track, const char* name, size_t length,
                            const char* suffix) noexcept {
   constexpr size_t kMost = sizeof track->name - 1;
   if (length > kMost) length = kMost;
-  std::memcpy(track->name, name, length);
+  if (length != 0) std::memcpy(track->name, name, length);  // an empty string_view may be null
   for (; *suffix != 0 && length < kMost; ++suffix) track->name[length++] = *suffix;
   track->name[length] = 0;
   track->name_length = static_cast<uint32_t>(length);
