@@ -15,6 +15,7 @@ from fastprof.importers.chrome_events import MARKS_PID, ChromeEvents, MalformedE
 from fastprof.importers.chrome_ids import described_processes, id_of, number_ids
 from fastprof.importers.decimal_times import exact_json
 from fastprof.importers.event_columns import BlockColumns, EventColumns, trace_conventions
+from fastprof.importers.forward_threads import with_forward_tracks
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
 from fastprof.importers.kernel_links import link_kernels
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, LimitError, MemoryBudget
@@ -275,7 +276,7 @@ class _Reader:
             },
             metadata=metadata,
         )
-        return link_kernels(table, events.devices)
+        return with_forward_tracks(link_kernels(table, events.devices))
 
     def _add_samples(self) -> int:
         """Add the rows of sampled stacks; return the number of samples."""

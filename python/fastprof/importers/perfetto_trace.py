@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.base import errors
+from fastprof.importers.forward_threads import with_forward_tracks
 from fastprof.importers.memory_budget import LimitError
 from fastprof.importers.own_device_rows import with_own_devices
 from fastprof.importers.perfetto_clocks import Clocks
@@ -130,4 +131,6 @@ def _table(reader: PacketReader) -> EventTable:
         },
         metadata=metadata,
     )
-    return with_own_devices(table, target.native.link_args) if target.is_own else table
+    if target.is_own:
+        table = with_own_devices(table, target.native.link_args)
+    return with_forward_tracks(table)

@@ -167,7 +167,10 @@ class Gate:
 
     def _round(self, item: Any) -> list[pytest.TestReport]:
         # As pytest-rerunfailures does: fixtures are made anew. With the parent as the next item, only those of this
-        # test are torn down.
+        # test are torn down. A method of a class has an object of its own in each round, as each test has.
+        if isinstance(item.parent, pytest.Class):
+            item.__dict__.pop("_instance", None)
+            item.__dict__.pop("_obj", None)
         found: list[pytest.TestReport] = runtestprotocol(item, nextitem=item.parent, log=False)
         return found
 

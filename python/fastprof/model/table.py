@@ -402,6 +402,7 @@ class EventTable(TableResults):
         coded: Mapping[str, CodedColumn] | None = None,
         kernels: KernelTable | None = None,
         sites: SiteTable | None = None,
+        tracks: TrackTable | None = None,
     ) -> EventTable:
         """Return a table with columns added or replaced; the others are shared, not copied."""
         return self.replaced(
@@ -409,6 +410,7 @@ class EventTable(TableResults):
             coded={**self.coded, **(coded or {})},
             kernels=self.kernels if kernels is None else kernels,
             sites=self.sites if sites is None else sites,
+            tracks=self.tracks if tracks is None else tracks,
             thread_waits=None if columns and "start_ns" in columns else self.thread_waits,
         )
 

@@ -19,6 +19,7 @@ from fastprof.base.optional_package import optional_package
 from fastprof.model.table import EventTable
 from fastprof.profiler import recording
 from fastprof.profiler.options import Options
+from fastprof.profiler.results import ProfileResults
 from fastprof.ranks.call_snapshots import CallSnapshots
 from fastprof.ranks.environment import RankFacts, rank_facts
 from fastprof.ranks.host_groups import recorded_calls
@@ -156,24 +157,29 @@ def _make(folder: str) -> None:
 
 
 def write_rank(
-    table: EventTable,
+    recorded: ProfileResults | EventTable,
     folder: str | os.PathLike[str],
     *,
     rank: int,
     world_size: int,
     groups: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Write a table as the shard of a rank, as rank_trace_handler() does; return the path of its manifest.
+    """Write a recording as the shard of a rank, as rank_trace_handler() does; return the path of its manifest.
 
-    For traces whose rank fastprof cannot know. folder: a path or a URL of fsspec; created if missing. groups: process
-    groups that the rank is in, {"name": ..., "ranks": [...]} each. Raises errors.ValueError for a rank that the job
-    does not have, errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
+    For recordings whose rank fastprof cannot know. recorded: a finished profile() of this process, whose clock is
+    known to be that of this host, or a table; the clock of a table is found by its collectives. folder: a path or a
+    URL of fsspec; created if missing. groups: process groups that the rank is in, {"name": ..., "ranks": [...]} each.
+    Raises errors.ValueError for a rank that the job does not have, errors.StateError for a profile that has not ended,
+    errors.UnavailableError without pyarrow, and errors.IoError if a file cannot be written. Any thread.
 
         fastprof.ranks.write(fastprof.load("trace.json"), "ranks", rank=0, world_size=8)
     """
+    clock, missing, table = None, None, recorded
+    if isinstance(recorded, ProfileResults):
+        clock, missing, table = clock_pair(), recorded.missing, recorded.event_table
     if not isinstance(table, EventTable):
         raise errors.ValueError(
-            f"a shard is made of a table, not of {type(table).__name__}: pass prof.event_table"
+            f"a shard is made of a profile or a table, not of {type(table).__name__}. Pass prof or prof.event_table."
         )
     try:
         wrong = not 0 <= index(rank) < index(world_size)
@@ -185,4 +191,10 @@ def write_rank(
         )
     path = os.fsdecode(folder)
     _make(path)
-    return write_shard(table, path, RankFacts(rank, world_size, -1, list(groups), "the caller"))
+    return write_shard(
+        table,
+        path,
+        RankFacts(rank, world_size, -1, list(groups), "the caller"),
+        clock={"start": clock, "end": clock} if clock else None,
+        missing=missing,
+    )

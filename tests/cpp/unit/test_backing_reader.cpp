@@ -161,6 +161,8 @@ TEST(knots_that_cannot_be_right_are_left_out) {
 
 TEST(damaged_slabs_and_chunks_are_counted) {
   CHECK_EQ(damaged([](Image&) {}), 0);
+  CHECK_EQ(damaged([](Image& i) { i.header.segments = 2; }), 0);
+  CHECK_EQ(damaged([](Image& i) { i.header.segments = 5; }), 3);  // cut off
   CHECK_EQ(damaged([](Image& i) { i.slab.slab.magic = 0; }), 0);  // reserved
   CHECK_EQ(damaged([](Image& i) { ++i.slab.slab.magic; }), 1);
   CHECK_EQ(damaged([](Image& i) { ++i.slab.slab.header_bytes; }), 1);

@@ -113,14 +113,21 @@ def test_with_another_profiler():
 
 def test_plain():
     '>>> test_plain()'
+
+class TestMethods:
+    used = False
+
+    def test_has_an_object_of_its_own(self):
+        assert not self.used
+        self.used = True
 """
 
 
-def test_a_doctest_runs_once_and_warnings_of_fastprof_fail_no_test(tmp_path: Path) -> None:
+def test_doctests_run_once_objects_are_fresh_and_warnings_fail_nothing(tmp_path: Path) -> None:
     code, said = run(
         tmp_path, "--fastprof-all", "--fastprof-update", "--doctest-modules", suite=ODD
     )
-    assert code == 0 and "3 passed" in said and "2 tests added to" in said
+    assert code == 0 and "4 passed" in said and "3 tests added to" in said
 
 
 @pytest.mark.parametrize(

@@ -290,3 +290,15 @@ def test_traces_whose_converted_shards_were_deleted_are_converted_again(tmp_path
         path.unlink()
     again = fastprof.ranks.open(tmp_path)
     assert again.parts("compute_ns").tolist() == parts and again.problems == []
+
+
+def test_profiles_of_one_process_have_one_clock(tmp_path: Path) -> None:
+    for rank in range(2):
+        with fastprof.profile() as prof, fastprof.record_function("ProfilerStep#0"):
+            pass
+        fastprof.ranks.write(prof, tmp_path, rank=rank, world_size=2)
+    job = fastprof.ranks.open(tmp_path)
+    assert job.problems == [] and [clock.how for clock in job.clocks.values()] == [
+        "reference",
+        "host",
+    ]

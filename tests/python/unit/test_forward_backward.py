@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from plain_captures import capture_of
 
+import fastprof
 from fastprof import _core
 from fastprof.base.native_numbers import DetailType
 from fastprof.base.record_scope import RecordScope
@@ -153,3 +154,29 @@ def test_tables_and_traces_have_the_same_arrows(tmp_path: Path) -> None:
             assert (flows.id.tolist(), flows.start.tolist()) == arrows
             linked += int(flows.start.sum())
     assert linked > 60
+
+
+def test_loaded_traces_name_the_thread_of_the_forward_op(tmp_path: Path) -> None:
+    """Threads 11 and 12 do the same, 13 more; the file has the recorder's numbers 5, 6 and 9 for them."""
+    events = []
+    for number, tid, ops in ((5, 11, 3), (6, 12, 3), (9, 13, 8)):
+        for n in range(ops):
+            where = {"pid": 1, "ph": "X", "cat": "cpu_op", "dur": 1}
+            op = {"name": f"op {tid}", "tid": tid, "ts": 10 * n + number}
+            back = {"name": f"of {tid}", "tid": 14, "ts": 1000 - 10 * n - number}
+            more = {"Fwd thread id": number}
+            events += [
+                where | op | {"args": {"Sequence number": n}},
+                where | back | {"args": {"Sequence number": n} | more},
+            ]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    table = fastprof.load(tmp_path / "t.json")
+    table.export(tmp_path / "t.pftrace")
+    for each in (table, fastprof.load(tmp_path / "t.pftrace")):
+        tid_of = {track.id: track.tid for track in each.tracks}
+        backward = each.column("fwd_thread") > 0
+        named = [int(each.name(row).split()[1]) for row in np.flatnonzero(backward)]
+        assert [tid_of[i] for i in each.column("fwd_thread")[backward].tolist()] == named
+        assert len(named) == 14 and 0 not in tid_of
+    flows = forward_backward_flows(table)
+    assert flows is not None and flows.start.sum() == 14

@@ -70,7 +70,7 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
                                                    State* s, ThreadOps* ops,
                                                    const OpName* name) noexcept {
   const void* rf = &record_function;
-  static_assert(kOpBlockWords + kMaxInputWords <= kMaxBlockWords, "begin_detailed copies them");
+  static_assert(kOpBlockWords + kMaxInputWords <= kMaxBlockWords, "the limit of begin_detailed()");
   const uint32_t mask = load_relaxed(&s->mask);
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
   if ((wants & op_extra::memory) != 0) report_from_thread();

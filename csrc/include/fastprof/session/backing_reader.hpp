@@ -106,7 +106,7 @@ class BackingReader {
   const std::vector<std::pair<std::string, std::string>>& metadata() const noexcept {
     return metadata_;
   }
-  // Segments, chunks and directory entries whose header is damaged.
+  // Segments, chunks and directory entries whose header is damaged, and segments that are cut off.
   uint64_t damaged() const noexcept {
     return damaged_;
   }
@@ -144,6 +144,10 @@ class BackingReader {
       segment = data / kSlabBytes;  // skips holes: a sparse file may be long
       read_segment(segment);
     }
+    // The file is extended before its header counts the segment, so fewer mean that it was cut.
+    const uint64_t most = std::min(header_.segments, uint64_t{1} << 32);
+    const uint64_t whole = size_ / kSlabBytes;
+    if (most > whole) damaged_ += most - whole;
   }
 
   // Offset of the first byte at or behind `offset` that is not in a hole; UINT64_MAX: none.

@@ -72,7 +72,7 @@ class BackingCopier {
       if (kind == kDirectoryMagic) copy_directory(at);
       end = at + kSlabBytes;
     });
-    copy_header();
+    copy_header(end / kSlabBytes);
     copy_directory(kFirstDirectoryAt);
     if (!metadata.empty()) write_metadata(end, metadata);
     if (::ftruncate(to_, static_cast<off_t>(end + (metadata.empty() ? 0 : kSlabBytes))) != 0)
@@ -270,7 +270,9 @@ class BackingCopier {
     write(at + sizeof directory, entries.data(), entries.size());
   }
 
-  void copy_header() {
+  // segments: of the copy. Its writer may have appended some since; a file that ended cut stays
+  // cut.
+  void copy_header(uint64_t segments) {
     std::vector<char> bytes(kFirstDirectoryAt);
     BackingHeader header;
     // The bank of knots that the header names is complete unless the banks changed twice meanwhile.
@@ -283,6 +285,7 @@ class BackingCopier {
     for (size_t i = 0; now_ != 0 && i < kMaxSessions; ++i)
       if (sessions[i].id != 0 && sessions[i].t1 == UINT64_MAX && sessions[i].t0 < now_)
         sessions[i].t1 = now_;
+    if (now_ != 0) reinterpret_cast<BackingHeader*>(bytes.data())->segments = segments;
     write(0, bytes.data(), bytes.size());
   }
 

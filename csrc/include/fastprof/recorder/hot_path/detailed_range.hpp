@@ -25,8 +25,8 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
                                               const void* caller = nullptr) noexcept {
   if (count == 0) return begin_slow(s, site, args, caller);
   if (caller == nullptr) caller = __builtin_return_address(0);
-  uint64_t words[kDetailCapacity + kMaxBlockWords + 3];
-  size_t used = 1;  // the header
+  uint64_t words[kDetailCapacity + 1];  // what comes before `blocks`
+  size_t used = 1;                      // the header
   bool has_end = false;
   if ((effective_mask(s) & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
     const size_t requested = s->functions->detail_begin(s, block, words, kDetailCapacity, caller);
@@ -34,15 +34,15 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
     for_each_block(words, requested,
                    [&](DetailBlock own, const uint64_t*) { used += 1u + own.count; });
   }
-  for (uint32_t i = 0; i < count; ++i) words[used++] = blocks[i];
-  while (used % 3 != 0) words[used++] = 0;
-  words[0] = used - 1;  // DetailHeader
-  Slot* slot =
-      reserve(s, block, 1u + site->arg_units + static_cast<uint32_t>(used / 3), site->mask);
+  const size_t units = (used + count + 2) / 3;
+  words[0] = 3 * units - 1;  // DetailHeader
+  Slot* slot = reserve(s, block, 1u + site->arg_units + static_cast<uint32_t>(units), site->mask);
   if (slot == nullptr) return {};
   write_args(slot, args, site->arg_count);
   auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);
   for (size_t i = 0; i < used; ++i) store_relaxed(&at[i], words[i]);
+  for (size_t i = 0; i < count; ++i) store_relaxed(&at[used + i], blocks[i]);
+  for (size_t i = used + count; i < 3 * units; ++i) store_relaxed(&at[i], uint64_t{0});
   const uintptr_t word = site_word(site, RecordTag::detailed);
   const uint64_t begin = stamp_slot_any_clock(s, slot, 0, word);
   return {slot, begin_to_keep(s, begin, has_end)};
