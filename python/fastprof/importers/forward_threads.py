@@ -3,7 +3,7 @@
 
 A trace says of a backward function the sequence number of its forward op and a number of the op's thread (arg
 "Fwd thread id", of fastprof and torch.profiler) that its threads do not have. Sequence numbers count within a thread,
-so the thread is the one whose ops have the most of those that backward functions give with the number.
+so the thread is the one whose ops have the numbers that backward functions give, and the fewest others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.record_scope import RecordScope
-from fastprof.importers.distinct import distinct_rows
+from fastprof.importers.distinct import distinct_rows, distinct_values
 from fastprof.model.sites import Track, TrackTable
 from fastprof.model.table import EventTable
 
@@ -37,31 +37,39 @@ def with_forward_tracks(table: EventTable) -> EventTable:
     backward = np.flatnonzero(is_backward)
     if not len(backward):
         return table
-    pid = np.array([track.pid for track in table.tracks], np.int64)[table.column("track")]
-    threads, thread_of = distinct_rows([pid[backward], forward[backward]])
+    track = table.column("track")
+    pids = np.array([each.pid for each in table.tracks], np.int64)
+    threads, thread_of = distinct_rows([pids[track[backward]], forward[backward]])
     if len(threads) > _MOST_THREADS:
         return table
-    tracks = TrackTable(_from_one(track) for track in table.tracks)
-    ops = np.flatnonzero((sequence >= 0) & (forward <= 0) & np.isin(sequence, sequence[backward]))
-    ops = ops[np.argsort(table.start_ns[ops], kind="stable")]
-    track = tracks.thread_ids[table.column("track")[ops]]
-    # Each number of a track once.
-    _, first = np.unique(distinct_rows([track, sequence[ops]])[1], return_index=True)
-    first.sort()
-    ops, track = ops[first], track[first]
+    ops = np.flatnonzero((sequence >= 0) & (forward <= 0))
+    values, codes = distinct_values(sequence[np.concatenate([backward, ops])])
+    wanted, count = codes[: len(backward)], max(len(values), 1)
+    tracks = TrackTable(_from_one(each) for each in table.tracks)
+    ids, op_thread = distinct_values(tracks.thread_ids[track[ops]])
+    # Of each thread of ops: its process, its sequence numbers, and when it began.
+    process = np.zeros(len(ids), np.int64)
+    process[op_thread] = pids[track[ops]]
+    thread, number = np.divmod(
+        distinct_values(op_thread * count + codes[len(backward) :])[0], count
+    )
+    size = np.bincount(thread, minlength=len(ids))
+    begin = np.full(len(ids), np.iinfo(np.int64).max)
+    np.minimum.at(begin, op_thread, table.start_ns[ops])
     renumbered = forward.copy()
-    taken: set[int] = set()
-    for number, (process, thread) in enumerate(threads.tolist()):
-        wanted = sequence[backward[thread_of == number]]
-        votes = track[(pid[ops] == process) & np.isin(sequence[ops], wanted)]
-        ids, begins, counts = np.unique(votes, return_index=True, return_counts=True)
-        if not len(ids):
+    taken = np.zeros(len(ids), np.bool_)
+    for index, (pid, given) in enumerate(threads.tolist()):
+        is_wanted = np.zeros(count, np.bool_)
+        is_wanted[wanted[thread_of == index]] = True
+        common = np.bincount(thread[is_wanted[number]], minlength=len(ids))
+        common[process != pid] = 0
+        if not common.any():
             continue
+        share = common / (size + is_wanted.sum() - common)
         # Of threads that do the same, another one for each number, in the order in which they began.
-        is_taken = np.isin(ids, list(taken))
-        best = int(ids[np.lexsort((begins, is_taken, -counts))[0]])
-        taken.add(best)
-        renumbered[(pid == process) & (forward == thread)] = best
+        best = int(np.lexsort((begin, taken, -share))[0])
+        taken[best] = True
+        renumbered[(pids[track] == pid) & (forward == given)] = ids[best]
     return table.with_columns({"fwd_thread": renumbered}, tracks=tracks)
 
 

@@ -157,9 +157,9 @@ def test_tables_and_traces_have_the_same_arrows(tmp_path: Path) -> None:
 
 
 def test_loaded_traces_name_the_thread_of_the_forward_op(tmp_path: Path) -> None:
-    """Threads 11 and 12 do the same, 13 more; the file has the recorder's numbers 5, 6 and 9 for them."""
+    """Threads 11 and 12 do the same, 13 more; the file has the recorder's numbers 6, 9 and 5 for them."""
     events = []
-    for number, tid, ops in ((5, 11, 3), (6, 12, 3), (9, 13, 8)):
+    for number, tid, ops in ((5, 13, 8), (6, 11, 3), (9, 12, 3)):
         for n in range(ops):
             where = {"pid": 1, "ph": "X", "cat": "cpu_op", "dur": 1}
             op = {"name": f"op {tid}", "tid": tid, "ts": 10 * n + number}
