@@ -13,6 +13,7 @@ from fastprof.base.formatting import counted
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.report import add_report_options, check_report_options, report_table
+from fastprof.cli.summary_lines import missing_lines
 from fastprof.record.missing_counts import MISSING_COUNTS
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def recover(options: argparse.Namespace) -> int:
         state = "the session was stopped"
     else:
         state = f"the session was not stopped: {counted(facts['open_ranges'], 'range')} open"
-    report_table(table, options, [*_metadata(facts), state, *_missing(facts)])
+    report_table(
+        table, options, [*_metadata(facts), state, *_missing(facts), *missing_lines(table)]
+    )
     _write(options, kinds, table)
     return 0
 

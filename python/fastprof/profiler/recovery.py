@@ -40,7 +40,7 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     are. The folder is not removed.
     The backing file of a profile with follow_children=True leads to that folder: if it is still there, the
     processes are read, too, and the profile's own is the first.
-    Or a dump of a flight recorder, whose samples are rows.
+    Or a dump of a flight recorder, whose samples are rows; if they are damaged, metadata["missing"] says so.
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
@@ -70,9 +70,12 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         capture, metadata, samples = _folder(path, max_bytes)
     else:
         capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
-        if WHEN_FACT in facts["metadata"] and (text := facts["metadata"].pop(SAMPLES_FACT, "")):
-            samples = _of_dump(text)
         metadata = {"format": "backing file"}
+        if WHEN_FACT in facts["metadata"] and (text := facts["metadata"].pop(SAMPLES_FACT, "")):
+            try:
+                samples = _of_dump(text)
+            except errors.FormatError as error:  # the records may be whole
+                metadata["missing"] = {"samples": str(error)}
         folder = "" if session else str(facts["metadata"].get(FOLDER_FACT, ""))
         if os.path.isdir(folder):
             own = (os.fspath(path), capture, facts)

@@ -156,6 +156,14 @@ hang()
     assert "hang (program.py" in recovered and "samples: " not in recovered
     assert any("spin" in name for name in fastprof.load(tmp_path / "all.json").names)
     assert any("spin" in name for name in fastprof.load(tmp_path / "o.json").names)
+    data = bytearray((tmp_path / "o.flight").read_bytes())
+    at = data.rindex(b"samples\0") + len(b"samples\0")
+    data[at : at + 4] = b"!!!!"
+    (tmp_path / "damaged.flight").write_bytes(data)
+    said = command("report", tmp_path / "damaged.flight")
+    assert "samples of this dump are damaged" in said and "spin" not in said
+    said = command("recover", tmp_path / "damaged.flight")
+    assert "samples of this dump are damaged" in said and "backing file" in said
     if how == "killed":
         fastprof.flight_recorder.start(max_bytes=8 << 20, sample_hz=100)
         fastprof.flight_recorder.stop()
