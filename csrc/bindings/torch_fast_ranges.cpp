@@ -39,6 +39,7 @@ struct FastRanges {
   PyObject* leave = nullptr;
   PyObject* our_enter = nullptr;
   PyObject* our_leave = nullptr;
+  PyCFunction torch_leave = nullptr;  // what `leave` called
   uint64_t count = 0;
   std::vector<Open> open;
   PyThread_type_lock lock = nullptr;
@@ -137,6 +138,23 @@ PyObject* fast_exit(PyObject* object, PyObject* const* args, Py_ssize_t count) {
   return PyObject_Vectorcall(fast_ranges().leave, all, static_cast<size_t>(count) + 1, nullptr);
 }
 
+// Replaces the function of torch's __exit__, for good. That one fails if the thread has a profiler
+// state now, and had none when the range began: so it is if a memory reporter came to the thread in
+// between. A `with` block that began before has bound torch's method already, so that replacing it
+// in the type does not suffice.
+PyObject* leave_unless_unguarded(PyObject* object, PyObject* args) {
+  if (reinterpret_cast<const FastObject*>(object)->guard == nullptr) Py_RETURN_NONE;
+  return fast_ranges().torch_leave(object, args);
+}
+
+void guard_leave(FastRanges& all, PyObject* leave) {
+  if (Py_TYPE(leave) != &PyMethodDescr_Type) return;
+  PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(leave)->d_method;
+  if (method->ml_flags != METH_VARARGS) return;
+  all.torch_leave = method->ml_meth;
+  method->ml_meth = leave_unless_unguarded;
+}
+
 PyMethodDef fast_methods[] = {
     {"__enter__", fast_enter, METH_NOARGS, nullptr},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_exit)),
@@ -198,6 +216,7 @@ std::string observe_fast_ranges(PyObject* object) {
     Py_INCREF(object);
     all.enter = enter;
     all.leave = leave;
+    guard_leave(all, leave);
     all.lock = PyThread_allocate_lock();
     all.type = type;
   }

@@ -32,10 +32,12 @@ def atomic_binary(
     Raises errors.IoError, naming the path, for an OSError of opening, writing (a full disk) or
     renaming; the caller's data stay in memory.
     """
-    target = Path(os.path.realpath(os.fsdecode(path)))
+    given = os.fsdecode(path)
+    in_place = os.path.exists(given) and not os.path.isfile(given)
+    # The links of /dev/stdout and /dev/fd/N lead to pipes, which have no other path.
+    target = Path(given if in_place else os.path.realpath(given))
     if compressed is None:
-        compressed = os.fsdecode(path).endswith(".gz")
-    in_place = target.exists() and not target.is_file()
+        compressed = given.endswith(".gz")
     temporary = target if in_place else _temporary_name(target)
     try:
         with open(temporary, "wb" if in_place else "xb", opener=_opener(target)) as raw:
@@ -57,7 +59,7 @@ def atomic_binary(
         reason = error.strerror or str(error)
         raise errors.IoError(
             error.errno,
-            f"cannot write {os.fsdecode(path)}: {reason}. No partial file was left, and the data are still "
+            f"cannot write {given}: {reason}. No partial file was left, and the data are still "
             "in memory: free space, or export to another path.",
         ) from error
     except BaseException:

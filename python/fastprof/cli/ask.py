@@ -104,7 +104,14 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
         if process.records:
             why += f"; `fastprof dump {pid}` reads its records all the same"
         raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
-    answer: dict[str, Any] = json.loads(text) if text else {"error": "it has ended"}
+    if not text:
+        end = "has ended"
+        if status_of(pid).get("State", "Z")[0] not in "ZX":
+            end = "has executed another program, or broke the connection"
+        raise errors.UnavailableError(
+            f"process {pid} {end} before it answered: what it had recorded for this request is lost"
+        )
+    answer: dict[str, Any] = json.loads(text)
     if answer.get("kept"):  # it did what was asked, and could not write the file
         raise errors.IoError(f"process {pid}: {answer['error']}")
     if not answer.get("ok"):

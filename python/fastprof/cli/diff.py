@@ -155,7 +155,7 @@ def diff(options: argparse.Namespace) -> int:
     page = html_path(options, "diff")
     lists = [_listed(path, options) for path in (options.before, options.after)]
     changes = _changes(_averages(lists[0]), _averages(lists[1]), options)
-    total = _total(changes)
+    total = _total(changes, options.per_call)
     changes = [_positive(change) for change in changes]
     exceeded = _exceeded(changes, total, options)
     print(f"A: {options.before}\nB: {options.after}\n")
@@ -223,13 +223,15 @@ def _positive(change: Change) -> Change:
     return change._replace(time_us=(max(before, 0.0), max(after, 0.0)))
 
 
-def _total(changes: list[Change]) -> Change:
-    return Change(
-        "all together",
-        0,
-        (sum(c.calls[0] for c in changes), sum(c.calls[1] for c in changes)),
-        (math.fsum(c.time_us[0] for c in changes), math.fsum(c.time_us[1] for c in changes)),
-    )
+def _total(changes: list[Change], per_call: bool) -> Change:
+    """Return the change of all names: of the sum, or of the mean of all calls."""
+    calls = sum(c.calls[0] for c in changes), sum(c.calls[1] for c in changes)
+    times = [
+        math.fsum(c.time_us[i] * (c.calls[i] if per_call else 1) for c in changes)
+        / (max(calls[i], 1) if per_call else 1)
+        for i in (0, 1)
+    ]
+    return Change("all together", 0, calls, (times[0], times[1]))
 
 
 def _sorted(changes: list[Change], order: str) -> list[Change]:

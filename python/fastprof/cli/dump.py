@@ -13,6 +13,7 @@ from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, choose, default_stem
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, check_seconds, command_parser
+from fastprof.formats.backing_file import BACKING_MAGIC
 
 __all__ = ["add_parser"]
 
@@ -83,11 +84,26 @@ def dump(options: argparse.Namespace) -> int:
 
 def _records_of(wanted: str) -> tuple[str, str]:
     """Return the file to read, and the default stem of what is written."""
-    if os.path.isfile(wanted):
-        return wanted, os.path.splitext(os.path.basename(wanted))[0]
-    process = choose(wanted, dead=True)[0]
+    of_file = wanted, os.path.splitext(os.path.basename(wanted))[0]
+    if _is_records(wanted):
+        return of_file
+    try:
+        process = choose(wanted, dead=True)[0]
+    except errors.ValueError:
+        if os.path.isfile(wanted):  # reading says what is wrong with it
+            return of_file
+        raise
     if not process.records:
         raise errors.UnavailableError(
             f"process {process.pid} has no records yet; `fastprof profile {process.pid}` makes a profile"
         )
     return process.records[-1], default_stem(process.pid)
+
+
+def _is_records(path: str) -> bool:
+    """Return whether a path is a backing file, and not the script of a program that runs here."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(BACKING_MAGIC)) == BACKING_MAGIC
+    except (OSError, ValueError):
+        return False

@@ -35,9 +35,10 @@ def run_under_recorder(call: ProgramCall, options: str, sample_hz: float | None 
     Processes that the program starts, and that import fastprof, have a recorder with the same options.
     """
     from fastprof import flight_recorder
+    from fastprof.flight_recorder.option_text import options_of
 
     if sample_hz is not None:
         options = ",".join([*([] if options == "1" else [options]), f"sample_hz={sample_hz}"])
-    arguments = flight_recorder.options_of(options)
+    arguments = options_of(options)
     os.environ[flight_recorder.VARIABLE] = options
     return record_program(_Recorder(arguments), call, "ending the recorder", lambda raised: 0)

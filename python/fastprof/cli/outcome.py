@@ -24,6 +24,8 @@ _LONG_NAME_BYTES, _KEPT_CHARACTERS = 200, 48
 
 def print_message(text: str) -> None:
     """Print to stderr; ignore a closed or missing stderr."""
+    if sys.stderr is None:  # print() would take that for stdout
+        return
     with suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr, flush=True)
 

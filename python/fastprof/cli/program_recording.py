@@ -28,7 +28,8 @@ def record_program(
     what: what report() does, for the message at Ctrl-C ("writing the trace"). report: called with the program's
     exception or None, after the stop, in the process that started the program only. Returns the result of report()
     if the program ended without an exception; else raises the program's exception. If SIGTERM ends the program,
-    report() is called as well. backing_file: the profile's, which is removed once report() has returned 0.
+    report() is called as well; if it comes later, report() ends first. backing_file: the profile's, which is removed
+    once report() has returned 0.
     """
     from fastprof import record_function
     from fastprof.record.sigterm import before_sigterm_kills  # loads the native module
@@ -52,27 +53,28 @@ def record_program(
             _remove(backing_file, failed)
         return failed
 
-    try:
-        with before_sigterm_kills(finish):
+    with before_sigterm_kills(finish) as defer_sigterm:
+        try:
             try:
                 program.run()
             finally:
                 if os.getpid() == pid:
                     whole.__exit__(None, None, None)  # waiting for threads is not the script's time
                 end_threads()
-    except BaseException as error:
-        raised = error
-    if program.code is None and isinstance(raised, (errors.IoError, SyntaxError)):
-        profiler.stop()  # there is no such module, or none that compiles
-        if backing_file is not None:
-            _remove(backing_file, 0)
-        if isinstance(raised, errors.IoError):
-            raise raised
-    elif os.getpid() == pid:  # a forked child reports nothing: the parent does
-        with patient_with_ctrl_c(what):
-            failed = finish()
-        if raised is None:
-            return failed
+        except BaseException as error:
+            raised = error
+        if program.code is None and isinstance(raised, (errors.IoError, SyntaxError)):
+            profiler.stop()  # there is no such module, or none that compiles
+            if backing_file is not None:
+                _remove(backing_file, 0)
+            if isinstance(raised, errors.IoError):
+                raise raised
+        elif os.getpid() == pid:  # a forked child reports nothing: the parent does
+            defer_sigterm()
+            with patient_with_ctrl_c(what):
+                failed = finish()
+            if raised is None:
+                return failed
     if raised is not None:
         leave_as(raised)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from contextlib import nullcontext, redirect_stdout
 from typing import Any
@@ -91,6 +92,7 @@ def add_parser(commands: Subparsers) -> None:
 def ranks(options: argparse.Namespace) -> int:
     """Print the answers; return the exit code."""
     kind = None
+    _check(options)
     if options.output is not None:
         kind = format_of(options.output, options.to)
         check_output(options.output)
@@ -130,6 +132,28 @@ def ranks(options: argparse.Namespace) -> int:
         paths = path_lines(path_values(job, what_if))  # may find further problems
         print("\n".join(job_lines(job) + paths))
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise errors.ValueError for options that would have no effect beside others."""
+    for name, others in (
+        ("before", ("output", "html")),
+        ("output", ("html", "as_json")),
+        ("html", ("as_json",)),
+    ):
+        for other in others:
+            if getattr(options, name) is not None and getattr(options, other):
+                raise errors.ValueError(
+                    f"--{name} and --{other.replace('_', '-')} are two answers. Leave one out, or ask in two commands."
+                )
+    if options.only is not None and options.output is None:
+        raise errors.ValueError("--only chooses ranks of the trace. Add -o PATH, or leave it out.")
+    if options.max_growth is not None and options.before is None:
+        raise errors.ValueError("--max-growth compares with an earlier run. Add --before FOLDER.")
+    if options.max_growth is not None and not 0 <= options.max_growth < math.inf:
+        raise errors.ValueError(
+            f"invalid --max-growth {options.max_growth:g}. Use a number of percent, 0 or more."
+        )
 
 
 def _compare(job: Any, options: argparse.Namespace) -> int:

@@ -130,14 +130,18 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
     return recording
 
 
-def recording_options_given(options: argparse.Namespace) -> list[str]:
-    """Return the recording options whose value is not their default."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_recording_options(parser)
+def recording_options_given(
+    options: argparse.Namespace, parser: argparse.ArgumentParser | None = None
+) -> list[str]:
+    """Return the options of a parser whose value is not their default; without one, the recording options."""
+    if parser is None:
+        parser = argparse.ArgumentParser(add_help=False)
+        add_recording_options(parser)
     return [
         action.option_strings[0]
         for action in parser._actions  # no public list of actions
-        if action.help != argparse.SUPPRESS and getattr(options, action.dest) != action.default
+        if action.help != argparse.SUPPRESS
+        and getattr(options, action.dest, action.default) != action.default
     ]
 
 

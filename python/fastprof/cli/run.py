@@ -26,7 +26,12 @@ from fastprof.cli.options import (
 from fastprof.cli.outcome import keep, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
-from fastprof.cli.recording_options import add_recording_options, memory_hint, recording_arguments
+from fastprof.cli.recording_options import (
+    add_recording_options,
+    memory_hint,
+    recording_arguments,
+    recording_options_given,
+)
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
 
@@ -65,6 +70,8 @@ examples:
 # A program that exits within this time without having entered a range gets no table if it exits in a library or
 # with an error: it printed its help. Within the second one, if it exits in its parser of options.
 _AT_ONCE_S, _USAGE_S = 0.05, 2.0
+# Options that have their effect, or ask for nothing, with a flight recorder.
+_WITH_FLIGHT_RECORDER = {"--flight-recorder", "--sample", "--no-table", "--no-trace"}
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -138,7 +145,7 @@ def add_parser(commands: Subparsers) -> None:
     )
     add_table_options(parser)
     add_html_options(parser, "; written in the place of the trace, unless -o is given")
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, parser=parser)
 
 
 def _sample_mode(text: str) -> str:
@@ -168,12 +175,13 @@ def run(options: argparse.Namespace) -> int:
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
-        for name in ("sample_tasks", "native"):
-            if getattr(options, name):
-                raise errors.ValueError(
-                    f"a flight recorder has no --{name.replace('_', '-')}: its samples are of Python stacks of"
-                    " threads. Leave it out, or ask the running program with fastprof profile."
-                )
+        given = set(recording_options_given(options, options.parser)) - _WITH_FLIGHT_RECORDER
+        if given:
+            raise errors.ValueError(
+                "--flight-recorder writes no trace and records by options of its own, without"
+                f" {', '.join(sorted(given))}. Leave these out, give what flight_recorder.start() takes as"
+                " --flight-recorder=with_stack=true, or ask the running program with fastprof profile."
+            )
         return run_under_recorder(call, options.flight_recorder or "1", options.sample)
     start_folder = os.getcwd()
     write_rank = None

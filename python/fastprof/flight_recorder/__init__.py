@@ -22,6 +22,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.flight_recorder.option_text import option_named, options_of
 from fastprof.model.aggregates import Aggregates
 
 # What records is imported by start(): commands that only read files of recorders are there in half the time.
@@ -145,7 +146,7 @@ def start(
     on_exception: an exception that nobody caught, on any thread or in a task. Or by `fastprof dump PID`, dump().
 
     Any thread. Raises errors.StateError if a recorder runs, errors.ValueError for invalid arguments,
-    errors.UnavailableError if there is no folder for the file.
+    errors.UnavailableError if there is no folder for the file, errors.IoError if dump_folder cannot be written.
     """
     from fastprof.flight_recorder.recorder import FlightOptions
 
@@ -189,6 +190,8 @@ def _start(options: FlightOptions) -> None:
                     f"{name} is no option of a flight recorder: its records are the last seconds of this"
                     " process's CPU, in its own file. `fastprof profile PID` makes a profile with it."
                 )
+        for name in options.profile_options:
+            option_named(name)
         recorder = FlightRecorder(options)
         attached.close()  # the recorder listens on the same socket
         recorder.start()
@@ -316,24 +319,6 @@ def start_from_environment() -> None:
         start(**options_of(text))
     except (errors.Error, OSError, TypeError) as error:
         warnings.warn(f"{VARIABLE}={text}: no flight recorder: {error}", stacklevel=2)
-
-
-def options_of(text: str) -> dict[str, Any]:
-    """Return the arguments of start() that a text "NAME=VALUE,..." gives ("1": none); errors.ValueError if invalid."""
-    options: dict[str, Any] = {}
-    for part in [] if text == "1" else text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if not equals:
-            raise errors.ValueError(f"{part!r} is not NAME=VALUE. Use 1, or options of start().")
-        known: dict[str, Any] = {"true": True, "false": False, "none": None}
-        if value.lower() in known:
-            options[name] = known[value.lower()]
-            continue
-        try:
-            options[name] = int(value) if value.lstrip("-").isdecimal() else float(value)
-        except ValueError:
-            options[name] = value
-    return options
 
 
 def _end_of_worker(error: Exception | None) -> None:

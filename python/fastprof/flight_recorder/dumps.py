@@ -13,6 +13,7 @@ import numpy as np
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.atomic_file import check_output
 from fastprof.base.visible_text import encodable_text, visible_text
 from fastprof.decode.sample_file import copied_samples
 from fastprof.flight_recorder.thread_stacks import innermost_text
@@ -48,6 +49,16 @@ class Dumps:
     """
 
     def __init__(self, folder: str | None, max_bytes: int, min_interval_s: float) -> None:
+        """Raises errors.IoError if `folder` cannot be made or written."""
+        if folder is not None:  # else nobody would know before the first dump
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as error:
+                raise errors.IoError(
+                    error.errno,
+                    f"cannot make the folder of dumps {folder}: {error.strerror}. Choose another dump_folder.",
+                ) from error
+            check_output(os.path.join(folder, SUFFIX))
         self.folder = folder
         self.max_bytes = max_bytes
         self.min_interval_s = min_interval_s

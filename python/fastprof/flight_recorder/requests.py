@@ -30,6 +30,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import socket
 import struct
 import sys
@@ -110,6 +111,8 @@ class Requests:
                 raise errors.ValueError(f"no such request: {request['do']!r}")
             connection.settimeout(None)
             leaves = request.get("leave") is True
+            if _is_gone(connection):  # it gave up while this process was stopped, and said so
+                raise errors.StateError("nobody waits for the answer")
             result = {"ok": True, **do(request)}
             # After a stop, too: it writes what is kept of the request that was to leave.
             leaves = leaves or request["do"] in ("leave", "stop")
@@ -305,6 +308,13 @@ def _read_line(connection: socket.socket) -> bytes:
             )
         line += part
     return line
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Return whether the other side has closed the connection, in both directions."""
+    poll = select.poll()
+    poll.register(connection, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _same_user(connection: socket.socket) -> bool:

@@ -22,7 +22,7 @@ from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.observers import chosen_observers
 from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.own_use import OwnUse
-from fastprof.profiler.recovery import process_facts, program_name
+from fastprof.profiler.recovery import SAMPLE_HZ_FACT, process_facts, program_name
 from fastprof.profiler.result import Result
 from fastprof.record.gpus import gpu_vendor
 from fastprof.record.shard_folder import FOLDER_FACT
@@ -69,6 +69,8 @@ class Recording:
         self._options = options
         if facts is None:
             facts = process_facts() if options.backing_file else []
+            if options.backing_file and options.sample_hz:
+                facts.append((SAMPLE_HZ_FACT, f"{options.sample_hz:g}"))
         self._for_handler = more_facts is not None
         self._make_session(options, facts + (more_facts or []), keep_file or self._for_handler)
         self._children: FollowedChildren | None = None

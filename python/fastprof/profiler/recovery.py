@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SAMPLES_FACT",
+    "SAMPLE_HZ_FACT",
     "WHEN_FACT",
     "is_running",
     "process_facts",
@@ -28,6 +29,7 @@ __all__ = [
 
 # Members of the metadata of a flight recorder's dump: its samples as text, and its time, which only dumps have.
 SAMPLES_FACT, WHEN_FACT = "samples", "dumped_unix_ns"
+SAMPLE_HZ_FACT = "sample_hz"  # of a profile whose samples are not in files
 
 
 def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
@@ -76,6 +78,8 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
                 samples = _of_dump(text)
             except errors.FormatError as error:  # the records may be whole
                 metadata["missing"] = {"samples": str(error)}
+        if SAMPLE_HZ_FACT in facts["metadata"]:
+            metadata["missing"] = {"samples": "they are in the process's memory until stop()"}
         folder = "" if session else str(facts["metadata"].get(FOLDER_FACT, ""))
         if os.path.isdir(folder):
             own = (os.fspath(path), capture, facts)

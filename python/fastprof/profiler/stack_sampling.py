@@ -10,6 +10,7 @@ from typing import Any
 from fastprof import _core
 from fastprof.base.observer import Observer
 from fastprof.model.sampled_stacks import SampledStacks
+from fastprof.record.subinterpreters import Subinterpreters
 from fastprof.record.thread_names import follow_names, stop_following_names
 
 __all__ = [
@@ -47,6 +48,7 @@ class StackSampling(Observer):
 
             self._tasks = SuspendedTasks(hz)
         self._sampler = _core.StackSampler(hz, MAX_RUNS, native)
+        self._subinterpreters = Subinterpreters()
         self._samples: SampledStacks | None = None
 
     def start(self) -> list[str]:
@@ -57,6 +59,7 @@ class StackSampling(Observer):
         if problem:
             return [f"stacks are not sampled: {problem}"]
         follow_names(self._sampler)
+        self._subinterpreters.begin()
         problems = [] if self._tasks is None else self._tasks.start()
         if problem := self._sampler.native_problem:
             problems.append(f"samples have no native frames: {problem}")
@@ -69,13 +72,18 @@ class StackSampling(Observer):
         if self._tasks is not None:
             self._tasks.finish()
         self._sampler.end()
+        problems = []
+        if self._subinterpreters.end():
+            problems.append(
+                "code in subinterpreters is not sampled: `fastprof attach --outside PID` samples it"
+            )
         if self._file:
-            return []
+            return problems
         found = samples_of(self._sampler, self._hz, {})
         self._samples = of_program(found)
         if self._tasks is not None:
             self._samples = self._tasks.joined(self._samples)
-        return room_problems(found)
+        return problems + room_problems(found)
 
     def metadata(self) -> Mapping[str, Any]:
         if self._samples is None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import compress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -134,6 +135,14 @@ def _of_host(
     matches = [HOST_COLLECTIVE.match(table.name(row)) for row in rows.tolist()]
     kinds = [_kind(match[2]) if match is not None else "" for match in matches]
     whole = np.array([kind not in PAIRED for kind in kinds], np.bool_)
+    begin, number = np.zeros((2, 0), np.int64)  # of steps
+    if recorded is None and len(groups) <= 1:
+        # Calls are numbered within steps. Those before the first one, as of setting up, are of none.
+        steps, _ = step_rows(table)
+        begin, number = (np.array([each[i] for each in steps], np.int64) for i in (1, 0))
+        kept = ~whole | (table.start_ns[rows] >= (begin[0] if len(begin) else 0))
+        kinds = list(compress(kinds, kept.tolist()))
+        rows, whole = rows[kept], whole[kept]
     chosen = rows[whole]
     sequence: Array = np.full(len(rows), UNMATCHED, np.int64)
     name = str(groups[0]["name"]) if len(groups) == 1 else ""
@@ -160,11 +169,8 @@ def _of_host(
             + (lost or "Record devices with NCCL, use one group, or PyTorch 2.8.")
         )
     else:
-        steps, _ = step_rows(table)
-        begin = np.array([each[1] for each in steps], np.int64)
         at = np.searchsorted(begin, table.start_ns[chosen], side="right") - 1
         first = np.searchsorted(at, at)  # of the same step
-        number = np.array([each[0] for each in steps], np.int64)
         inside = at >= 0
         sequence[whole] = np.where(
             inside,

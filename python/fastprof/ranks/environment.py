@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-__all__ = ["RankFacts", "groups_of", "job_id_of", "rank_facts"]
+from fastprof.base import errors
+
+__all__ = ["RankFacts", "check_variables", "groups_of", "job_id_of", "rank_facts"]
 
 
 class RankFacts(NamedTuple):
@@ -85,6 +87,19 @@ def job_id_of(known: Mapping[str, str]) -> str:
         if values[0] not in _NO_ID:
             return f"{launcher} " + ".".join(value for value in values if value)
     return ""
+
+
+def check_variables(known: Mapping[str, str]) -> None:
+    """Raise errors.ValueError for variables that make two ranks one, unless torch.distributed says the rank."""
+    from fastprof.profiler.metadata import distributed_info
+
+    texts = [known.get(name) for name in ("RANK", "WORLD_SIZE")]
+    if None in texts or _of_variables(known) is not None or distributed_info() is not None:
+        return
+    raise errors.ValueError(
+        f"RANK={texts[0]} and WORLD_SIZE={texts[1]} are no rank of a job. Count ranks from 0, below WORLD_SIZE,"
+        " or unset both."
+    )
 
 
 def _of_variables(known: Mapping[str, str]) -> RankFacts | None:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from fastprof.base import errors
 from fastprof.base.native_numbers import OverflowPolicy
 from fastprof.base.optional_package import optional_package
@@ -21,7 +23,8 @@ from fastprof.profiler import recording
 from fastprof.profiler.options import Options
 from fastprof.profiler.results import ProfileResults
 from fastprof.ranks.call_snapshots import CallSnapshots
-from fastprof.ranks.environment import RankFacts, rank_facts
+from fastprof.ranks.environment import RankFacts, check_variables, rank_facts
+from fastprof.ranks.event_names import HOST_COLLECTIVE
 from fastprof.ranks.host_groups import recorded_calls
 from fastprof.ranks.killed import FACT
 from fastprof.ranks.manifest import RECORDS
@@ -42,6 +45,7 @@ class RankTraceHandler:
         self, folder: str | os.PathLike[str], *, keep_records: bool = True, deferred: bool = False
     ) -> None:
         optional_package("pyarrow.parquet", "ranks")  # at the begin of a job, not at its end
+        check_variables(os.environ)
         self.folder = absolute(os.fsdecode(folder))  # the program may change its working folder
         self._keep_records = keep_records and not is_url(self.folder)
         self._deferred = deferred
@@ -69,7 +73,7 @@ class RankTraceHandler:
             facts,
             stem=shard_stem(facts.rank, next(self._parts)),
             clock={"start": self._start, "end": clock_pair()},
-            missing=dict(prof.missing),
+            missing={**prof.missing, **_of_several_ranks(prof.event_table)},
             recorded=recorded_calls(),
             details={"records": os.path.basename(records)} if records in self._files else None,
         )
@@ -134,8 +138,8 @@ def rank_trace_handler(
     with overflow="spill", with a backing_file of the program's own, or while the flight recorder runs. Put the folder
     into /dev/shm, or pass False, where the folder's disk is slow.
 
-    Raises errors.UnavailableError without pyarrow. The handler raises errors.IoError if the folder or a file cannot be
-    written.
+    Raises errors.UnavailableError without pyarrow, errors.ValueError if RANK and WORLD_SIZE name no rank. The handler
+    raises errors.IoError if the folder or a file cannot be written.
 
         prof = fastprof.profile(
             schedule=fastprof.schedule(wait=1, warmup=1, active=50),
@@ -154,6 +158,19 @@ def _make(folder: str) -> None:
         raise errors.IoError(
             f"cannot create the folder {folder!r} for ranks: {error}. Choose another folder."
         ) from error
+
+
+def _of_several_ranks(table: EventTable) -> dict[str, str]:
+    """Return {"processes": a sentence} if collectives ran in several processes, which are ranks of their own."""
+    sites = [HOST_COLLECTIVE.match(name) is not None for name in table.sites.names]
+    tracks = np.unique(table.column("track")[np.array(sites, np.bool_)[table.column("site")]])
+    pids = {table.tracks[track].pid for track in tracks.tolist()}
+    if len(pids) < 2:
+        return {}
+    return {
+        "processes": f"{len(pids)} processes ran collectives, which are ranks of their own. Record each by itself, as "
+        "`torchrun --no-python fastprof run --ranks` does, or with rank_trace_handler() in each."
+    }
 
 
 def write_rank(

@@ -423,6 +423,7 @@ class Job:
                 f"{counted(self.collectives.unmatched, 'collective')} not matched: "
                 + " ".join(self._why("collective_groups"))
             )
+        found += self._why("processes")
         found += [f"sends and receives: {each}" for each in self._why("peers")]
         if unpaired := self.collectives.unpaired:
             found.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An action before SIGTERM ends the process, also if the main thread is inside C."""
+"""An action before SIGTERM ends the process, also if the main thread is inside C; and work that SIGTERM waits for."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _LIMIT_MS = 5000  # half of what docker and kubernetes leave at least before SIG
 
 
 @contextmanager
-def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
+def before_sigterm_kills(action: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Run an action before SIGTERM kills this process, during the block. A second SIGTERM kills at once.
+
+    Yields a function after whose call the first SIGTERM does nothing: for the end of the block, which does the same
+    as the action, and after which the process ends anyway.
 
     If the main thread is inside a call of C that does not return, the action runs in a thread of its own after
     _GRACE_MS; if that call keeps the GIL, SIGTERM kills after _LIMIT_MS.
@@ -32,9 +35,10 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     ):
-        yield
+        yield lambda: None
         return
 
+    deferring = False
     # Taken for good by who answers: the main thread, or the watch's if the main thread is inside C.
     answered = threading.Lock()
 
@@ -45,9 +49,16 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def on_signal(number: int, frame: Any) -> None:
-        end_watch()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        answer()
+        if not deferring:
+            end_watch()
+            answer()
+
+    def defer() -> None:
+        nonlocal deferring
+        if signal.getsignal(signal.SIGTERM) is on_signal:  # not in a forked child
+            end_watch()
+            deferring = True
 
     def late() -> None:
         if answered.acquire(blocking=False):
@@ -62,7 +73,7 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
     def forget(*, in_child: bool = False) -> None:
         if in_child:
             _core.end_signal_watch(True)
-        else:
+        elif not deferring:
             end_watch()
         if signal.getsignal(signal.SIGTERM) is on_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -86,6 +97,6 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[None]:
     signal.signal(signal.SIGTERM, on_signal)
     _core.watch_signal(signal.SIGTERM, _GRACE_MS, _LIMIT_MS, late)
     try:
-        yield
+        yield defer
     finally:
         forget()

@@ -77,11 +77,13 @@ try:
 except ImportError:
     import _xxsubinterpreters as _interpreters
 for create in (False, True, False):
-    with fastprof.profile(python_calls=True) as prof:
+    with fastprof.profile(python_calls=True, sample_hz=100) as prof:
         if create:
             _interpreters.destroy(_interpreters.create())
-    print("subinterpreters" in prof.missing.get("python_calls", ""), end=" ")
+    for name in ("python_calls", "sample_hz"):
+        print("subinterpreters" in prof.missing.get(name, ""), end=" ")
 """
     )
     done = python(script)
-    assert done.stdout.split() == ["False", "True", "False"], done.stderr
+    expected = ["False", "False", "True", "True", "False", "False"]
+    assert done.stdout.split() == expected, done.stderr

@@ -71,6 +71,12 @@ def folder(tmp_path: Path) -> Path:
         (("report", "t.json", "--csv", "absent/x.csv"), "does not exist. Create it"),
         (("convert", "t.json", "absent/x.json"), "does not exist. Create it"),
         (("diff", "-", "-"), "both - (standard input)"),
+        (("run", "--flight-recorder", "-o", "t.json", "--follow", "s.py"), "without --follow, -o."),
+        (("run", "--flight-recorder=hang=60", "s.py"), "did you mean hang_s?"),
+        (("run", "--flight-recorder=on_exception=maybe", "s.py"), "Use true or false"),
+        (("run", "--flight-recorder=dump_folder=/proc/x", "s.py"), "Choose another dump_folder"),
+        (("ranks", ".", "--max-growth", "1"), "Add --before"),
+        (("ranks", ".", "-o", "t.json", "--html", "t.html"), "two answers"),
     ],
 )
 def test_wrong_usage_ends_with_2_before_the_program_runs(
@@ -131,6 +137,13 @@ def test_a_full_disk_loses_nothing(folder: Path) -> None:
     assert result.returncode == 1 and b"File too large" in result.stderr
     path = kept_file(result.stderr)
     assert path.suffix == ".fastprof" and len(fastprof.load(path)) == 1001
+
+
+def test_pipes_and_a_program_without_stderr(folder: Path) -> None:
+    result = fastprof_(folder, "run", "--no-table", "-o", "/dev/stdout", "--to", "folded", "s.py")
+    assert result.returncode == 0 and b";work;inner " in result.stdout, result.stderr
+    result = fastprof_(folder, "run", "--no-trace", "-c", "import sys; sys.stderr = None")
+    assert (result.returncode, result.stdout) == (0, b"")
 
 
 def test_memory_format_without_memory_records_keeps_the_recording(folder: Path) -> None:

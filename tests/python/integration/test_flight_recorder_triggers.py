@@ -195,6 +195,25 @@ def test_requests_are_bounded_and_can_be_turned_off(
         command("dump", process.pid, "-o", tmp_path / "o.flight")
 
 
+def test_a_request_whose_sender_is_gone_is_not_done(folder: Path, tmp_path: Path) -> None:
+    (
+        tmp_path / "flight_recorder.step"
+    ).touch()  # as a script may lie where its process is asked for
+    with program(STEPS, tmp_path / "never") as process:
+        path = str(wait_for(folder, "*.sock"))
+        done = python("-m", "fastprof", "dump", "flight_recorder.step", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        process.send_signal(signal.SIGSTOP)
+        for sent in (b'{"do": "start", "options": {}}\n', b'{"do": "start"'):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(path)
+                connection.sendall(sent)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        said = command("ps")
+        assert "recording" in said and "profiling" not in said
+
+
 def test_a_folder_of_others_is_refused(folder: Path) -> None:
     folder.chmod(0o755)
     with pytest.raises(errors.UnavailableError, match="chmod 700"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gloo_jobs import run_job
+from gloo_jobs import BEGIN, require_gloo, run_job
 from processes import python
 
 import fastprof
@@ -61,7 +61,6 @@ def run_ranks(folder: Path, of_ranks: list[dict[str, str]]) -> None:
             {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "RANK": "7", "WORLD_SIZE": "16"},
             (7, 16, -1, "torchrun"),
         ),
-        ({"RANK": "9", "WORLD_SIZE": "8"}, (0, 1, -1, "nothing")),
         ({}, (0, 1, -1, "nothing")),
     ],
 )
@@ -73,6 +72,13 @@ def test_fastprof_run_finds_its_rank(
     found = [manifest[name] for name in ("rank", "world_size", "local_rank", "found_by")]
     assert tuple(found) == expected
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_variables_that_name_no_rank_are_refused(tmp_path: Path) -> None:
+    """Else it would be rank 0, and replace that one's shard."""
+    words = ["-m", "fastprof", "run", "--ranks", "ranks", "-c", "print(1)"]
+    done = python(*words, cwd=tmp_path, RANK="8", WORLD_SIZE="8")
+    assert done.returncode == 2 and not done.stdout and "Count ranks from 0" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -145,3 +151,23 @@ def test_the_slow_rank_of_a_real_job(tmp_path: Path, size: int) -> None:
         python("-m", "fastprof", "ranks", "ranks", "--as-json", cwd=tmp_path, check=True).stdout
     )
     assert values["stragglers"][0]["rank"] == 1 and len(values["ranks"]) == size
+
+
+def test_ranks_recorded_by_one_profile_are_named(tmp_path: Path) -> None:
+    require_gloo()
+    (tmp_path / "job.py").write_text(
+        BEGIN
+        + """
+def work(rank, store):
+    begin(rank, 2, store)
+    dist.all_reduce(torch.ones(8))
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, args=(sys.argv[1],), nprocs=2)
+"""
+    )
+    words = ["-m", "fastprof", "run", "--follow", "--ranks", "ranks", "job.py"]
+    python(*words, tmp_path / "store", cwd=tmp_path, check=True)
+    (problem,) = fastprof.ranks.open(tmp_path / "ranks").problems
+    assert "2 processes ran collectives" in problem

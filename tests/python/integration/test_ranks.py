@@ -302,3 +302,10 @@ def test_profiles_of_one_process_have_one_clock(tmp_path: Path) -> None:
         "reference",
         "host",
     ]
+
+
+def test_collectives_before_the_first_step_are_of_none(tmp_path: Path) -> None:
+    reduce = ("gloo:all_reduce", "user_annotation")
+    rows = [(reduce, 1, 2), (profiler_step(0), 10, 20), (reduce, 12, 13)]
+    job = job_of(tmp_path, [table_of(rows), table_of(rows[1:])])
+    assert job.problems == [] and job.collectives.unmatched == 0 and len(job.collectives) == 2

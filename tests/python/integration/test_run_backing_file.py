@@ -150,3 +150,10 @@ def test_a_file_that_cannot_be_made_is_an_error_before_the_program_runs(
         assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
         assert "Traceback" not in done.stderr and (tmp_path / "there").read_text() == "mine"
     assert {p.name for p in tmp_path.iterdir()} == {"there"}
+
+
+def test_samples_that_were_lost_are_named(tmp_path: Path) -> None:
+    ended(tmp_path, KILL, "run", "--sample")
+    for command in ("recover", "report"):
+        said = fastprof_(tmp_path, command, "records").stdout
+        assert "Not recorded: samples: they are in the process's memory until stop()" in said

@@ -7,6 +7,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 import zipapp
 from pathlib import Path
 
@@ -182,6 +186,25 @@ def test_a_page_is_written_although_pools_have_ended(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(PROGRAMS["pool and atexit"] + "\n")
     done = python("-m", "fastprof", "run", "--html", "p.py", cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "p.html").stat().st_size > 10_000, done.stderr
+
+
+def test_sigterm_while_the_trace_is_written_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("""
+import fastprof
+for _ in range(300_000):
+    with fastprof.record_function("range"): pass
+print("done", flush=True)
+""")
+    words = [sys.executable, "-m", "fastprof", "run", "--no-calls", "-o", "t.json", "p.py"]
+    for wait_s in (0, 0.1, 0.4):
+        with subprocess.Popen(words, cwd=tmp_path, stdout=-1, stderr=-1) as running:
+            assert running.stdout is not None and running.stdout.readline() == b"done\n"
+            time.sleep(wait_s)
+            running.send_signal(signal.SIGTERM)
+            _, said = running.communicate(timeout=120)
+        assert b"wrote" in said
+        assert len(fastprof.load(tmp_path / "t.json")) == 300_001
+        (tmp_path / "t.json").unlink()
 
 
 def test_waiting_for_threads_is_not_the_programs_time(tmp_path: Path) -> None:

@@ -119,3 +119,27 @@ def test_another_type_is_refused_unchanged() -> None:
     )
     assert "is not a type" in _core.torch_observe_fast_ranges(3)
     assert dict(vars(Other)) == before
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_threads_that_report_memory_only_from_within_a_range(late: bool) -> None:
+    """torch's __exit__ asserts that what it made at __enter__ is there, if the thread has a profiler's state."""
+    inside, go, left = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        with FastRange("range"):
+            inside.set()
+            go.wait()
+            torch.ones(2)
+        left.append(True)
+
+    thread = threading.Thread(target=work)
+    if late:
+        thread.start()
+        inside.wait()
+    with fastprof.profile(profile_memory=True) as p:
+        if not late:
+            thread.start()
+        go.set()
+        thread.join()
+    assert left and any(e.name == "aten::ones" for e in p.events())

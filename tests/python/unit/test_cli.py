@@ -106,6 +106,7 @@ def test_diff_lists_changes_by_size(
         (("--max-total-growth", "16"), ["all together"]),
         (("--max-total-growth", "17"), []),
         (("--per-call", "--max-growth", "150", "--min-ms", "0.1"), []),
+        (("--per-call", "--max-total-growth", "16"), ["all together"]),
     ],
 )
 def test_diff_limits_make_the_exit_code(
