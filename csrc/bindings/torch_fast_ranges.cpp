@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/thread_ops.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
@@ -102,16 +103,27 @@ void begin_fast_range(PyObject* object) {
   fast_ranges().open.push_back(open);
 }
 
-// Calls torch's method first. While torch's profiler or a memory reporter is active, it makes a
-// RecordFunction, which the op observer skips, because it has less information than the object.
-PyObject* fast_enter(PyObject* object, PyObject*) {
+// Calls torch's method. While torch's profiler is active, it makes a RecordFunction, which the op
+// observer skips, because it has less information than the object.
+PyObject* torch_enter(PyObject* object) {
   PyObject* arguments[] = {object};
   torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
   if (FASTPROF_UNLIKELY(ops == nullptr)) ops = torch_adapter::make_thread_ops();
   if (FASTPROF_LIKELY(ops != nullptr)) ops->flags |= torch_adapter::ops_flag::paused;
   PyObject* result = PyObject_Vectorcall(fast_ranges().enter, arguments, 1, nullptr);
   if (FASTPROF_LIKELY(ops != nullptr)) ops->flags &= ~torch_adapter::ops_flag::paused;
-  if (result == nullptr) return nullptr;
+  return result;
+}
+
+PyObject* fast_enter(PyObject* object, PyObject*) {
+  PyObject* result = nullptr;
+  if (torch_adapter::reports_from_thread()) {
+    // Without a profiler, torch makes nothing; what it made for the reporter could outlive that.
+    Py_INCREF(Py_None);
+    result = Py_None;
+  } else if ((result = torch_enter(object)) == nullptr) {
+    return nullptr;
+  }
   try {
     begin_fast_range(object);
   } catch (py::error_already_set& error) {

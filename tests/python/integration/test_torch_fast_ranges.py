@@ -34,7 +34,7 @@ def test_an_object_made_before_serves_every_profile() -> None:
     assert (FastRange.__enter__, FastRange.__exit__) == entries  # everything is restored
 
 
-# With memory, torch makes a RecordFunction itself; with_stack begins ranges on another path.
+# with_stack begins ranges on another path.
 @pytest.mark.parametrize("option", ["record_shapes", "profile_memory", "with_stack", "all_threads"])
 def test_scope_and_keywords(option: str) -> None:
     with fastprof.profile(**{option: True}) as p:
@@ -143,3 +143,16 @@ def test_threads_that_report_memory_only_from_within_a_range(late: bool) -> None
         go.set()
         thread.join()
     assert left and any(e.name == "aten::ones" for e in p.events())
+
+
+def test_left_after_the_profile_and_entered_in_the_next() -> None:
+    reused = FastRange("reused")
+    p = fastprof.profile(profile_memory=True)
+    p.start()
+    torch.ones(1)  # torch's state of this thread is fastprof's reporter of memory
+    reused.__enter__()
+    p.stop()
+    reused.__exit__(None, None, None)
+    with fastprof.profile(profile_memory=True) as p, reused:
+        torch.ones(1)
+    assert "reused" in {e.name for e in p.events()}

@@ -207,6 +207,12 @@ void report_from_thread() noexcept {
   }
 }
 
+bool reports_from_thread() noexcept {
+  const Reporting& all = reporting();
+  const DebugInfoFunctions* functions = all.functions;
+  return functions != nullptr && functions->get(functions->profiler_state) == all.reporter.get();
+}
+
 void hide_memory_of_this_thread() noexcept {
   t_hidden = true;
 }

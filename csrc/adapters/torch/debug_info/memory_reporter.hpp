@@ -49,6 +49,9 @@ void forget_reporters_in_child() noexcept;
 // on.
 FASTPROF_HOT void report_from_thread() noexcept;
 
+// Whether the profiler state that torch finds on the calling thread is the reporter.
+bool reports_from_thread() noexcept;
+
 // Makes report_from_thread() do nothing on the calling thread, for good: a thread of fastprof's
 // own.
 void hide_memory_of_this_thread() noexcept;
