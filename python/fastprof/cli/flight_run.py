@@ -40,5 +40,9 @@ def run_under_recorder(call: ProgramCall, options: str, sample_hz: float | None 
     if sample_hz is not None:
         options = ",".join([*([] if options == "1" else [options]), f"sample_hz={sample_hz}"])
     arguments = options_of(options)
-    os.environ[flight_recorder.VARIABLE] = options
+    for name in ("dump_folder", "aggregate"):
+        if isinstance(arguments.get(name), str):  # one folder, whatever those of the processes are
+            arguments[name] = os.path.abspath(arguments[name])
+    text = ",".join(f"{name}={value}" for name, value in arguments.items())
+    os.environ[flight_recorder.VARIABLE] = text or "1"
     return record_program(_Recorder(arguments), call, "ending the recorder", lambda raised: 0)

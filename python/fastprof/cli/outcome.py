@@ -73,7 +73,10 @@ def _reason(error: Exception) -> str:
 
 
 def _places(path: str, start_folder: str) -> Iterator[str]:
-    yield os.path.dirname(path)
+    if os.path.isfile(path) or not os.path.exists(
+        path
+    ):  # else a device or pipe, whose folder is no place for files
+        yield os.path.dirname(path)
     yield start_folder
     # A private folder, because other users could create the name in a shared one.
     with suppress(OSError):

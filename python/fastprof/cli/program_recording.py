@@ -61,6 +61,8 @@ def record_program(
                 if os.getpid() == pid:
                     whole.__exit__(None, None, None)  # waiting for threads is not the script's time
                 end_threads()
+            if os.getpid() == pid:
+                defer_sigterm()  # here, so that what a handler of the program's raises is still the program's exception
         except BaseException as error:
             raised = error
         if program.code is None and isinstance(raised, (errors.IoError, SyntaxError)):

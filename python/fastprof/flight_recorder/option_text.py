@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["option_named", "options_of"]
 
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def options_of(text: str) -> dict[str, Any]:
@@ -38,7 +39,8 @@ def option_named(name: str) -> Parameter:
     from fastprof.profiler import profile
 
     known = {**signature(profile).parameters, **signature(start).parameters}
-    if name not in known or name == "profile_options":
+    del known["profile_options"]
+    if name not in known:
         raise errors.ValueError(
             f"a flight recorder has no option {name!r}{suggestion(name, known, '. See flight_recorder.start()')}"
         )
@@ -50,12 +52,12 @@ def _value_of(name: str, text: str, wanted: str) -> Any:
     word = text.lower()
     if word == "none":
         return None
-    if word in _TRUE + _FALSE and ("bool" in wanted or word in ("true", "false")):
+    if "bool" in wanted and word in _TRUE + _FALSE:
         return word in _TRUE
-    try:
-        return int(text) if text.lstrip("-").isdecimal() else float(text)
-    except ValueError:
-        if "str" not in wanted:
-            use = "true or false" if "bool" in wanted else "a number"
-            raise errors.ValueError(f"invalid {name}={text}. Use {use}.") from None
+    if "int" in wanted or "float" in wanted:
+        with suppress(ValueError):
+            return int(text) if text.lstrip("-").isdecimal() else float(text)
+    if "str" in wanted:
         return text
+    use = "true or false" if "bool" in wanted else "a number"
+    raise errors.ValueError(f"invalid {name}={text}. Use {use}.")

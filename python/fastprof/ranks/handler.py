@@ -212,6 +212,6 @@ def write_rank(
         table,
         path,
         RankFacts(rank, world_size, -1, list(groups), "the caller"),
-        clock={"start": clock, "end": clock} if clock else None,
+        clock={"end": clock} if clock else None,  # a "start" would say that the process began then
         missing=missing,
     )

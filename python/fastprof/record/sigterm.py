@@ -22,8 +22,8 @@ _LIMIT_MS = 5000  # half of what docker and kubernetes leave at least before SIG
 def before_sigterm_kills(action: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """Run an action before SIGTERM kills this process, during the block. A second SIGTERM kills at once.
 
-    Yields a function after whose call the first SIGTERM does nothing: for the end of the block, which does the same
-    as the action, and after which the process ends anyway.
+    Yields a function, which may be called again, after whose call the first SIGTERM does nothing, whoever handles it:
+    for the end of the block, which does the same as the action, and after which the process ends anyway.
 
     If the main thread is inside a call of C that does not return, the action runs in a thread of its own after
     _GRACE_MS; if that call keeps the GIL, SIGTERM kills after _LIMIT_MS.
@@ -38,7 +38,9 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[Callable[[], 
         yield lambda: None
         return
 
-    deferring = False
+    ending = False  # the watch ends, or has ended, and on_signal() must not wait for it
+    deferred = pending = False
+    aside: Any = None  # the program's handler, while a SIGTERM is deferred
     # Taken for good by who answers: the main thread, or the watch's if the main thread is inside C.
     answered = threading.Lock()
 
@@ -49,16 +51,22 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[Callable[[], 
             os.kill(os.getpid(), signal.SIGTERM)
 
     def on_signal(number: int, frame: Any) -> None:
+        nonlocal pending
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if not deferring:
+        pending = ending
+        if not ending:
             end_watch()
             answer()
 
     def defer() -> None:
-        nonlocal deferring
-        if signal.getsignal(signal.SIGTERM) is on_signal:  # not in a forked child
+        nonlocal deferred, aside
+        if not deferred:
+            deferred = True
             end_watch()
-            deferring = True
+        handler = signal.getsignal(signal.SIGTERM)
+        # The program is over, and so is the work of its handler.
+        if aside is None and handler not in (on_signal, signal.SIG_IGN, None):
+            aside = signal.signal(signal.SIGTERM, on_signal)
 
     def late() -> None:
         if answered.acquire(blocking=False):
@@ -66,17 +74,25 @@ def before_sigterm_kills(action: Callable[[], object]) -> Iterator[Callable[[], 
 
     def end_watch() -> None:
         """End the watch; if it has begun to answer, wait until it kills this process."""
+        nonlocal ending
+        ending = True
         if not answered.acquire(blocking=False):
             threading.Event().wait()
         _core.end_signal_watch()
 
     def forget(*, in_child: bool = False) -> None:
+        nonlocal aside
         if in_child:
             _core.end_signal_watch(True)
-        elif not deferring:
+        elif not deferred:
             end_watch()
         if signal.getsignal(signal.SIGTERM) is on_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if aside is not None:
+            signal.signal(signal.SIGTERM, aside)
+            aside = None
+        if pending and not deferred and not in_child:  # it came while the watch ended
+            os.kill(os.getpid(), signal.SIGTERM)
 
     # A SIGTERM that meets a forked child before its handler is gone would be forgotten: Python clears what is pending.
     masks = threading.local()

@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
         (("run", "--flight-recorder", "-o", "t.json", "--follow", "s.py"), "without --follow, -o."),
         (("run", "--flight-recorder=hang=60", "s.py"), "did you mean hang_s?"),
         (("run", "--flight-recorder=on_exception=maybe", "s.py"), "Use true or false"),
-        (("run", "--flight-recorder=dump_folder=/proc/x", "s.py"), "Choose another dump_folder"),
+        (("run", "--flight-recorder=dump_folder=/proc/1e5", "s.py"), "Choose another dump_folder"),
         (("ranks", ".", "--max-growth", "1"), "Add --before"),
         (("ranks", ".", "-o", "t.json", "--html", "t.html"), "two answers"),
     ],

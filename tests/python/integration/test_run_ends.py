@@ -188,22 +188,28 @@ def test_a_page_is_written_although_pools_have_ended(tmp_path: Path) -> None:
     assert done.returncode == 0 and (tmp_path / "p.html").stat().st_size > 10_000, done.stderr
 
 
-def test_sigterm_while_the_trace_is_written_loses_nothing(tmp_path: Path) -> None:
-    (tmp_path / "p.py").write_text("""
-import fastprof
-for _ in range(300_000):
+@pytest.mark.parametrize("own", ["", "signal.signal(signal.SIGTERM, lambda *a: sys.exit(7))"])
+@pytest.mark.parametrize("waits_s", [(0, 0.0003, 0.0006, 0.001), (0.05, 0.3)], ids=["at", "after"])
+def test_sigterm_at_and_after_the_end_loses_nothing(
+    tmp_path: Path, own: str, waits_s: tuple[float, ...]
+) -> None:
+    count = 10 if waits_s[0] == 0 else 300_000
+    (tmp_path / "p.py").write_text(f"""
+import signal, sys, fastprof
+{own}
+for _ in range({count}):
     with fastprof.record_function("range"): pass
 print("done", flush=True)
 """)
     words = [sys.executable, "-m", "fastprof", "run", "--no-calls", "-o", "t.json", "p.py"]
-    for wait_s in (0, 0.1, 0.4):
+    for wait_s in waits_s:
         with subprocess.Popen(words, cwd=tmp_path, stdout=-1, stderr=-1) as running:
             assert running.stdout is not None and running.stdout.readline() == b"done\n"
             time.sleep(wait_s)
             running.send_signal(signal.SIGTERM)
             _, said = running.communicate(timeout=120)
         assert b"wrote" in said
-        assert len(fastprof.load(tmp_path / "t.json")) == 300_001
+        assert len(fastprof.load(tmp_path / "t.json")) == count + 1
         (tmp_path / "t.json").unlink()
 
 
