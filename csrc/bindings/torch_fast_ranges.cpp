@@ -104,8 +104,10 @@ void begin_fast_range(PyObject* object) {
 }
 
 // Calls torch's method. While torch's profiler is active, it makes a RecordFunction, which the op
-// observer skips, because it has less information than the object.
+// observer skips, because it has less information than the object. Without one, torch makes
+// nothing; what it would make for a memory reporter could outlive that.
 PyObject* torch_enter(PyObject* object) {
+  if (torch_adapter::reporter_is_on_thread()) Py_RETURN_NONE;
   PyObject* arguments[] = {object};
   torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
   if (FASTPROF_UNLIKELY(ops == nullptr)) ops = torch_adapter::make_thread_ops();
@@ -116,14 +118,8 @@ PyObject* torch_enter(PyObject* object) {
 }
 
 PyObject* fast_enter(PyObject* object, PyObject*) {
-  PyObject* result = nullptr;
-  if (torch_adapter::reports_from_thread()) {
-    // Without a profiler, torch makes nothing; what it made for the reporter could outlive that.
-    Py_INCREF(Py_None);
-    result = Py_None;
-  } else if ((result = torch_enter(object)) == nullptr) {
-    return nullptr;
-  }
+  PyObject* result = torch_enter(object);
+  if (result == nullptr) return nullptr;
   try {
     begin_fast_range(object);
   } catch (py::error_already_set& error) {
@@ -151,9 +147,9 @@ PyObject* fast_exit(PyObject* object, PyObject* const* args, Py_ssize_t count) {
 }
 
 // Replaces the function of torch's __exit__, for good. That one fails if the thread has a profiler
-// state now, and had none when the range began: so it is if a memory reporter came to the thread in
-// between. A `with` block that began before has bound torch's method already, so that replacing it
-// in the type does not suffice.
+// state now, and had none when the range began, as when a memory reporter came to the thread
+// meanwhile. A `with` block that began before has bound torch's method already, so that replacing
+// it in the type does not suffice.
 PyObject* leave_unless_unguarded(PyObject* object, PyObject* args) {
   if (reinterpret_cast<const FastObject*>(object)->guard == nullptr) Py_RETURN_NONE;
   return fast_ranges().torch_leave(object, args);

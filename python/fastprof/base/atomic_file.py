@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, TextIO, cast
 
 from fastprof.base import errors
 
-__all__ = ["atomic_binary", "atomic_text", "check_output"]
+__all__ = ["atomic_binary", "atomic_text", "check_output", "is_special"]
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def atomic_binary(
     renaming; the caller's data stay in memory.
     """
     given = os.fsdecode(path)
-    in_place = os.path.exists(given) and not os.path.isfile(given)
+    in_place = is_special(given)
     # The links of /dev/stdout and /dev/fd/N lead to pipes, which have no other path.
     target = Path(given if in_place else os.path.realpath(given))
     if compressed is None:
@@ -88,6 +88,11 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
                 text.detach()
 
 
+def is_special(path: str) -> bool:
+    """Return whether a path is a device, a pipe or a folder: not a file, nor a name for a new one."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
 def check_output(path: str) -> None:
     """Raise errors.IoError if no file can be created at `path`; for use before a long run.
 
@@ -109,7 +114,7 @@ def check_output(path: str) -> None:
         raise errors.IoError(
             errno.ENOENT, f"cannot write {path}: the folder {folder} does not exist. Create it."
         )
-    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or device
+    special = is_special(path)
     if not os.access(path if special else folder, os.W_OK | (0 if special else os.X_OK)):
         raise errors.IoError(
             errno.EACCES,

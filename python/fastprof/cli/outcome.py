@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.atomic_file import is_special
 from fastprof.cli.formats import FORMATS, write_table
 
 __all__ = ["keep", "patient_with_ctrl_c", "print_message"]
@@ -73,9 +74,7 @@ def _reason(error: Exception) -> str:
 
 
 def _places(path: str, start_folder: str) -> Iterator[str]:
-    if os.path.isfile(path) or not os.path.exists(
-        path
-    ):  # else a device or pipe, whose folder is no place for files
+    if not is_special(path):  # the folder of a device or pipe is no place for files
         yield os.path.dirname(path)
     yield start_folder
     # A private folder, because other users could create the name in a shared one.

@@ -138,8 +138,7 @@ def _of_host(
     begin, number = np.zeros((2, 0), np.int64)  # of steps
     if recorded is None and len(groups) <= 1:
         # Calls are numbered within steps. Those before the first one, as of setting up, are of none.
-        steps, _ = step_rows(table)
-        begin, number = (np.array([each[i] for each in steps], np.int64) for i in (1, 0))
+        begin, number = _steps(table)
         kept = ~whole | (table.start_ns[rows] >= (begin[0] if len(begin) else 0))
         kinds = list(compress(kinds, kept.tolist()))
         rows, whole = rows[kept], whole[kept]
@@ -211,12 +210,18 @@ def _of_host(
     )
 
 
-def _pair_numbers(table: EventTable, issued: Array, groups: Sequence[str]) -> Array:
-    """Return the sequence numbers of sends and receives. issued: ns. groups: of paired_group()."""
+def _steps(table: EventTable) -> tuple[Array, Array]:
+    """Return when the steps began, ns, and their numbers."""
     steps, _ = step_rows(table)
     begin, number = (np.array([each[i] for each in steps], np.int64) for i in (1, 0))
+    return begin, number
+
+
+def _pair_numbers(table: EventTable, issued: Array, groups: Sequence[str]) -> Array:
+    """Return the sequence numbers of sends and receives. issued: ns. groups: of paired_group()."""
+    begin, number = _steps(table)
     at = np.searchsorted(begin, issued, side="right") - 1
-    step = np.where(at >= 0, number[at.clip(min=0)], -1) if len(steps) else np.full(len(issued), -1)
+    step = np.where(at >= 0, number[at.clip(min=0)], -1) if len(begin) else np.full(len(issued), -1)
     order = np.argsort(issued, kind="stable")
     places = np.zeros(len(issued), np.int64)
     places[order] = pair_places([groups[at] for at in order.tolist()], step[order])

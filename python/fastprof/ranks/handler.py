@@ -24,7 +24,7 @@ from fastprof.profiler.options import Options
 from fastprof.profiler.results import ProfileResults
 from fastprof.ranks.call_snapshots import CallSnapshots
 from fastprof.ranks.environment import RankFacts, check_variables, rank_facts
-from fastprof.ranks.event_names import HOST_COLLECTIVE
+from fastprof.ranks.event_names import is_host_collective
 from fastprof.ranks.host_groups import recorded_calls
 from fastprof.ranks.killed import FACT
 from fastprof.ranks.manifest import RECORDS
@@ -162,8 +162,8 @@ def _make(folder: str) -> None:
 
 def _of_several_ranks(table: EventTable) -> dict[str, str]:
     """Return {"processes": a sentence} if collectives ran in several processes, which are ranks of their own."""
-    sites = [HOST_COLLECTIVE.match(name) is not None for name in table.sites.names]
-    tracks = np.unique(table.column("track")[np.array(sites, np.bool_)[table.column("site")]])
+    of_sites = np.array([is_host_collective(name) for name in table.sites.names], np.bool_)
+    tracks = np.unique(table.column("track")[of_sites[table.column("site")]])
     pids = {table.tracks[track].pid for track in tracks.tolist()}
     if len(pids) < 2:
         return {}

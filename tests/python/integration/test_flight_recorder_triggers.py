@@ -196,9 +196,8 @@ def test_requests_are_bounded_and_can_be_turned_off(
 
 
 def test_a_request_whose_sender_is_gone_is_not_done(folder: Path, tmp_path: Path) -> None:
-    (
-        tmp_path / "flight_recorder.step"
-    ).touch()  # as a script may lie where its process is asked for
+    # As a script may lie in the folder in which its process is asked for.
+    (tmp_path / "flight_recorder.step").touch()
     with program(STEPS, tmp_path / "never") as process:
         path = str(wait_for(folder, "*.sock"))
         done = python("-m", "fastprof", "dump", "flight_recorder.step", cwd=tmp_path)

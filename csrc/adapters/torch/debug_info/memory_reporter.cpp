@@ -207,7 +207,7 @@ void report_from_thread() noexcept {
   }
 }
 
-bool reports_from_thread() noexcept {
+bool reporter_is_on_thread() noexcept {
   const Reporting& all = reporting();
   const DebugInfoFunctions* functions = all.functions;
   return functions != nullptr && functions->get(functions->profiler_state) == all.reporter.get();

@@ -50,7 +50,7 @@ void forget_reporters_in_child() noexcept;
 FASTPROF_HOT void report_from_thread() noexcept;
 
 // Whether the profiler state that torch finds on the calling thread is the reporter.
-bool reports_from_thread() noexcept;
+bool reporter_is_on_thread() noexcept;
 
 // Makes report_from_thread() do nothing on the calling thread, for good: a thread of fastprof's
 // own.
