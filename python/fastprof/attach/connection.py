@@ -14,7 +14,13 @@ from fastprof._version import __version__
 from fastprof.attach import inside
 from fastprof.attach.injection import run_script
 from fastprof.attach.permission import refusal
-from fastprof.attach.processes import PythonProcess, is_stopped, read_process, status_of
+from fastprof.attach.processes import (
+    PythonProcess,
+    has_ended,
+    is_stopped,
+    read_process,
+    status_of,
+)
 from fastprof.base import errors
 from fastprof.record.process_folder import FoundProcess, ProcessFolder
 
@@ -74,7 +80,7 @@ def _remove_withdrawn(folder: ProcessFolder) -> None:
 def _checked(pid: int) -> PythonProcess:
     """Return the process; raise an error if it is clear that attaching to it cannot succeed."""
     status = status_of(pid)
-    if not status or status.get("State", "").startswith(("Z", "X")):
+    if has_ended(status):
         raise errors.ValueError(f"no process {pid}. `fastprof ps --all` lists Python processes.")
     if status.get("TracerPid", "0") != "0":
         raise errors.UnavailableError(

@@ -19,7 +19,13 @@ import numpy as np
 from fastprof import _core
 from fastprof.attach.debug_offsets import map_interpreter
 from fastprof.attach.permission import refusal
-from fastprof.attach.processes import PythonProcess, is_stopped, read_process, status_of
+from fastprof.attach.processes import (
+    PythonProcess,
+    has_ended,
+    is_stopped,
+    read_process,
+    status_of,
+)
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.decode.sample_rows import with_samples
@@ -57,7 +63,7 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
         raise errors.UnavailableError(
             "processes are sampled from outside on Linux only: use FASTPROF_FLIGHT_RECORDER=1 here"
         )
-    if not status_of(pid) or status_of(pid).get("State", "").startswith(("Z", "X")):
+    if has_ended(status_of(pid)):
         raise errors.ValueError(f"no process {pid}. `fastprof ps --all` lists Python processes.")
     try:
         # Of this program of this process: it reads nothing if another one takes its place.

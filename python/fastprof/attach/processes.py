@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "PythonProcess",
+    "has_ended",
     "is_stopped",
     "python_processes",
     "read_process",
@@ -48,6 +49,15 @@ def status_of(pid: int | str) -> dict[str, str]:
             return {name: value.strip() for name, _, value in pairs}
     except OSError:
         return {}
+
+
+def has_ended(status: dict[str, str]) -> bool:
+    """Return whether the process of status_of() has ended, or is ending: it has lost its memory.
+
+    The kernel frees the memory, then closes the files, then lets the process become a zombie. Whoever sees a connection
+    closed may still find another state than that of a zombie, but never the sizes of the memory.
+    """
+    return status.get("State", "X").startswith(("Z", "X")) or "VmSize" not in status
 
 
 def is_stopped(status: dict[str, str]) -> bool:

@@ -9,7 +9,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from fastprof.attach.processes import is_stopped, status_of
+from fastprof.attach.processes import has_ended, is_stopped, status_of
 from fastprof.base import errors
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def find_alive(pid: int) -> FoundProcess | None:
 
 
 def _why_not(wanted: str) -> str:
-    if wanted.isdecimal() and status_of(wanted).get("State", "Z")[0] not in "ZX":
+    if wanted.isdecimal() and not has_ended(status_of(wanted)):
         return (
             f"process {wanted} holds no flight recorder, or is another user's. `fastprof attach {wanted}` profiles"
             " a Python process without one; to have one, start it with FASTPROF_FLIGHT_RECORDER=1, `fastprof run"
@@ -96,6 +96,8 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             connection.connect(process.socket)
             connection.sendall(json.dumps(request).encode() + b"\n")
             text = _answer_of(connection, pid, timeout_s)
+    except (ConnectionError, FileNotFoundError) as error:  # nothing takes its requests any more
+        raise errors.UnavailableError(_lost(process)) from error
     except OSError as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         why = "Its GIL may be held, or it is stopped"
@@ -105,12 +107,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             why += f"; `fastprof dump {pid}` reads its records all the same"
         raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
     if not text:
-        end = "has ended"
-        if status_of(pid).get("State", "Z")[0] not in "ZX":
-            end = "has executed another program, or broke the connection"
-        raise errors.UnavailableError(
-            f"process {pid} {end} before it answered: what it had recorded for this request is lost"
-        )
+        raise errors.UnavailableError(_lost(process))
     answer: dict[str, Any] = json.loads(text)
     if answer.get("kept"):  # it did what was asked, and could not write the file
         raise errors.IoError(f"process {pid}: {answer['error']}")
@@ -119,6 +116,16 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             f"process {pid} refused the request: {answer.get('error', text)!s}"
         )
     return answer
+
+
+def _lost(process: FoundProcess) -> str:
+    end = "has executed another program, or broke the connection"
+    if has_ended(status_of(process.pid)):
+        end = "has ended"
+    why = f"process {process.pid} {end} before it answered: what it had recorded for this request is lost"
+    if process.records:
+        why += f"; `fastprof dump {process.pid}` reads the records of its flight recorder"
+    return why
 
 
 def _answer_of(connection: socket.socket, pid: int, timeout_s: float) -> bytes:

@@ -136,6 +136,14 @@ def test_a_program_that_ends_or_stops_meanwhile(sent: signal.Signals, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_process_that_loses_its_memory_is_ending() -> None:
+    """It is so for some ms before it becomes a zombie, and its connections are closed then already."""
+    own = processes.status_of(os.getpid())
+    assert not processes.has_ended(own)
+    assert processes.has_ended({name: own[name] for name in own if not name.startswith("Vm")})
+    assert processes.has_ended({})
+
+
 def test_ctrl_c_ends_the_recording(tmp_path: Path) -> None:
     with program(PROGRAM + MAIN["runs"]) as (process, _):
         path = tmp_path / "o.fastprof"
