@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from processes import python
 
@@ -44,6 +46,14 @@ def program(code: str, *args: object) -> Iterator[subprocess.Popen[str]]:
 
 def command(*words: object) -> str:
     return python("-m", "fastprof", *words, check=True).stdout
+
+
+def listed() -> list[dict[str, Any]]:
+    """What `ps` says of each process, once all have answered: those without a CPU for 1 s are "silent" meanwhile."""
+    while True:
+        rows = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        if all(row["state"] != "silent" for row in rows):
+            return rows
 
 
 def records(folder: Path) -> list[Path]:

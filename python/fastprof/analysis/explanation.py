@@ -29,6 +29,7 @@ from fastprof.analysis.waits import Wait, find_waits, meanwhile, things_awaited
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
 from fastprof.base.short_paths import shorten_paths
+from fastprof.base.visible_text import visible_text
 from fastprof.model.blocking_calls import awaited
 from fastprof.model.call_origins import call_origins
 
@@ -133,7 +134,7 @@ class Explanation:
         )
         for title, texts in parts:
             if texts:
-                lines += ["", title, *(f"  {text}" for text in texts)]
+                lines += ["", title, *(f"  {visible_text(text)}" for text in texts)]
         if not self.findings():
             lines += ["", "Nothing unusual was found."]
         return shorten_paths("\n".join(lines))

@@ -49,7 +49,7 @@ def export_category_timeline(
         return
     if not name.endswith(".json"):
         raise errors.ValueError(
-            f"cannot write {path}: unknown suffix. Use .html, .json or .raw.json, optionally with .gz."
+            f"cannot write {path}: unknown suffix. Use .html, .json, .raw.json, or .csv (totals), with or without .gz."
         )
     document: Any
     if name.endswith(".raw.json"):

@@ -105,7 +105,7 @@ def test_a_running_program_is_sampled_and_goes_on(main: str, folder: Path, tmp_p
             while list(folder.iterdir()) and time.monotonic() < end_s:
                 time.sleep(0.01)
             assert list(folder.iterdir()) == []
-        assert process.poll() is None and state(process.pid) in "RS"
+        assert process.poll() is None and state(process.pid) in "RSD"
 
 
 def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_calls_are_recorded_and_all_python_processes_listed(tmp_path: Path) -> N
         assert row["state"] == f"python{sys.version_info[0]}.{sys.version_info[1]}"
         attach(process.pid, "--calls", "--seconds", 0.5, "-o", tmp_path / "o.json")
     table = fastprof.load(tmp_path / "o.json")
-    assert sum(table.name(i).endswith(": called") for i in range(len(table))) > 3
+    assert any(name.endswith(": called") for name in table.names)
     assert "sample" not in table.sites.field("category")
 
 

@@ -88,10 +88,11 @@ def asked(code: str) -> Iterator[tuple[int, list[bytes], list[float]]]:
     """A server's pid; the answers that four clients get meanwhile, and their seconds."""
     answers: list[bytes] = []
     took_s: list[float] = []
-    ends = threading.Event()
+    ends, connected = threading.Event(), threading.Barrier(5, timeout=WAIT_S)
 
     def ask(port: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+        waits = [connected.wait]
         while not ends.is_set():
             begin_s = time.monotonic()
             try:
@@ -101,6 +102,10 @@ def asked(code: str) -> Iterator[tuple[int, list[bytes], list[float]]]:
                 answers.append(repr(error).encode())
                 connection.close()
             took_s.append(time.monotonic() - begin_s)
+            while (
+                waits
+            ):  # each has its socket, and its thread of the server, before these are counted
+                waits.pop()()
             time.sleep(0.01)
         connection.close()
 
@@ -111,6 +116,7 @@ def asked(code: str) -> Iterator[tuple[int, list[bytes], list[float]]]:
         try:
             for client in clients:
                 client.start()
+            connected.wait()
             yield server.pid, answers, took_s
             assert server.poll() is None
         finally:
@@ -129,7 +135,9 @@ def repeat(code: str, times: int, attach: Callable[[int], None], own: bool) -> N
                 before = [held(each) for each in sides]
             attach(pid)
         after = [held(each) for each in sides]
-    assert set(answers) == {ANSWER} and len(answers) > times
+        while len(answers) <= times:
+            time.sleep(0.01)
+    assert set(answers) == {ANSWER}
     for one, other in zip(before, after, strict=True):
         assert other.threads <= one.threads and other.files <= one.files, (before, after)
         # An allocator's arena or two; a session that stayed would hold a slab of 2 MB each time.

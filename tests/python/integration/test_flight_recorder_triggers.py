@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import python
-from recorder_programs import STEPS, WAIT_S, command, program, records
+from recorder_programs import STEPS, WAIT_S, command, listed, program, records
 
 import fastprof
 from fastprof import errors
@@ -116,7 +116,7 @@ def test_profiles_of_a_running_process(folder: Path, tmp_path: Path) -> None:
         assert again.returncode == 2 and "fastprof stop" in again.stderr
         time.sleep(0.3)
         command("stop", pid, "-o", tmp_path / "c.fastprof")
-        (row,) = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
+        (row,) = listed()
         assert row["pid"] == pid and row["state"] == "recording" and row["steps"] > 20
         words = [sys.executable, "-m", "fastprof", "profile", str(pid), "--seconds", "600"]
         with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
@@ -209,8 +209,7 @@ def test_a_request_whose_sender_is_gone_is_not_done(folder: Path, tmp_path: Path
                 connection.sendall(sent)
         process.send_signal(signal.SIGCONT)
         time.sleep(0.5)
-        said = command("ps")
-        assert "recording" in said and "profiling" not in said
+        assert [row["state"] for row in listed()] == ["recording"]
 
 
 def test_a_folder_of_others_is_refused(folder: Path) -> None:

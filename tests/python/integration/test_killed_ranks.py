@@ -19,7 +19,7 @@ import pytest
 from gloo_jobs import BEGIN, require_gloo, run_job
 from processes import python
 from rank_tables import OP, Row, job_of, profiler_step, table_of
-from recorder_programs import command
+from recorder_programs import command, listed
 
 import fastprof
 from fastprof.ranks.call_snapshots import last_calls
@@ -189,8 +189,10 @@ def test_flight_recorders_of_a_job_with_a_killed_rank(folder: Path, tmp_path: Pa
             assert job.poll() is None
             time.sleep(0.05)
         rank_of = {int(mark.name.split("-")[2]): int(mark.name.split("-")[1]) for mark in marks}
-        rows = [json.loads(line) for line in command("ps", "--as-json").splitlines()]
-        assert {row["pid"] for row in rows if row["state"] == "recording"} == {*rank_of, job.pid}
+        assert {row["pid"] for row in listed() if row["state"] == "recording"} == {
+            *rank_of,
+            job.pid,
+        }
         (tmp_path / "asked").touch()
         assert job.communicate(timeout=300)[0] == "[1, 1, -9, 1]\n"
     (left,) = folder.glob("*.records")

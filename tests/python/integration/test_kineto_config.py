@@ -133,10 +133,10 @@ def test_a_running_process_is_profiled(tmp_path: Path, steps: None, text: str) -
     assert "unknown key FUTURE_KEY" in done.stderr
     table = fastprof.load(tmp_path / f"out_{os.getpid()}.json")
     names = [str(table.name(row)) for row in range(len(table))]
-    assert names.count("work") >= 2
     if "ROUNDUP" in text:
+        assert names.count("work") >= 2
         numbers = [int(name[13:]) for name in names if re.match(r"ProfilerStep#\d", name)]
         assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
         assert (numbers[0] - 1) % 50 == 0
     else:
-        assert table.t0_ns / 1e9 >= start_s
+        assert table.t0_ns / 1e9 >= start_s and table.t1_ns - table.t0_ns >= 300e6

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +177,7 @@ def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     code = """
 try:
     with profile:
+        work(1000)
         print("ready", flush=True)
         while True:
             work(1000)
@@ -189,7 +189,6 @@ except KeyboardInterrupt:
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
-        time.sleep(0.2)
         program.send_signal(signal.SIGINT)
         try:
             output, _ = program.communicate(timeout=60)

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from waiting_threads import until_threads_wait
 
 import fastprof
 from fastprof.model.thread_waits import ThreadWaits
@@ -40,6 +41,7 @@ def test_a_wait_in_a_with_statement_is_a_wait(kind: Any) -> None:
         with lock:
             thread.start()
             ready.wait()
+            until_threads_wait("with lock", thread.ident)
             time.sleep(0.3)
         thread.join()
     table = prof.event_table
