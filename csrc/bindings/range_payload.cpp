@@ -24,7 +24,10 @@ uint64_t double_word(double value) noexcept {
 
 // Appends a plain value as JSON; `written` is false for other types. Returns false with an error
 // set.
-bool append_json(std::string& out, PyObject* value, bool& written) {
+bool append_json(std::string& out, PyObject* given, bool& written) {
+  const auto plain = pybind11::reinterpret_steal<pybind11::object>(python_number(given));
+  if (!plain) return false;
+  PyObject* const value = plain.ptr();
   written = true;
   if (PyBool_Check(value)) {
     out += value == Py_True ? "true" : "false";
@@ -86,7 +89,27 @@ bool add_word(RangePayload& payload, const char* name, ArgType type, uint64_t wo
 
 }  // namespace
 
-bool add_value(RangePayload& payload, PyObject* name, PyObject* value) {
+PyObject* python_number(PyObject* value) {
+  constexpr std::string_view numpy = "numpy.";
+  if (!PyLong_Check(value) && !PyFloat_Check(value) && !PyUnicode_Check(value)) {
+    std::string_view type = Py_TYPE(value)->tp_name;
+    if (type.substr(0, numpy.size()) == numpy) {
+      type.remove_prefix(numpy.size());
+      if (type.substr(0, 4) == "bool") return PyBool_FromLong(PyObject_IsTrue(value));
+      if (type.substr(0, 3) == "int" || type.substr(0, 4) == "uint" || type == "longlong" ||
+          type == "ulonglong")
+        return PyNumber_Index(value);
+      if (type.substr(0, 5) == "float" || type == "longdouble") return PyNumber_Float(value);
+    }
+  }
+  Py_INCREF(value);
+  return value;
+}
+
+bool add_value(RangePayload& payload, PyObject* name, PyObject* given) {
+  const auto plain = pybind11::reinterpret_steal<pybind11::object>(python_number(given));
+  if (!plain) return false;
+  PyObject* const value = plain.ptr();
   std::string storage;
   std::string_view key;
   if (!name_bytes(name, storage, key)) return false;

@@ -38,8 +38,13 @@ struct RangePayload {
   }
 };
 
-// Adds one value: int, float, bool, str, or a list or tuple of these. Other types are ignored, as
-// in PyTorch. Returns false with a Python error set only if the conversion fails.
+// Returns a new reference to the int, float or bool that a NumPy scalar stands for; to the value
+// itself if it is none. Other types with __float__ are not asked for it: a tensor would wait for
+// its device. Null with an error set.
+PyObject* python_number(PyObject* value);
+// Adds one value: int, float, bool, str, such a scalar of NumPy, or a list or tuple of these. Other
+// types are ignored, as in PyTorch. Returns false with a Python error set only if the conversion
+// fails.
 bool add_value(RangePayload& payload, PyObject* name, PyObject* value);
 // `shapes`: a sequence of sequences of int, one per argument; null and None mean none.
 bool add_shapes(RangePayload& payload, PyObject* shapes);

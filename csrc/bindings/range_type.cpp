@@ -283,7 +283,9 @@ PyType_Slot range_slots[] = {
     {Py_tp_getset, range_properties},
     {Py_tp_doc, const_cast<char*>("record_function(name, args=None, *, shapes=None, flops=None, "
                                   "node_id=None, **kwargs)\n--\n\n"
-                                  "A named range: a context manager and a decorator. "
+                                  "A named range: a context manager and a decorator. Keywords that "
+                                  "are numbers (of NumPy, too), booleans, strings, or lists and "
+                                  "tuples of these are its arguments; others are left out. "
                                   "Any thread; one object may be entered on several.")},
     {0, nullptr},
 };

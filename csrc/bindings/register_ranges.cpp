@@ -9,6 +9,7 @@
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/range_entry.hpp"
+#include "bindings/range_payload.hpp"
 #include "bindings/range_type.hpp"
 #include "bindings/register.hpp"
 #include "bindings/stack_text.hpp"
@@ -55,10 +56,12 @@ PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return nullptr;
   }
   if (!may_record(category::counter)) Py_RETURN_NONE;
+  const auto number = py::reinterpret_steal<py::object>(python_number(args[1]));
+  if (!number) return nullptr;
   int overflow = 1;
   NameUse use;
-  if (PyLong_Check(args[1])) {
-    const long long value = PyLong_AsLongLongAndOverflow(args[1], &overflow);
+  if (PyLong_Check(number.ptr())) {
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     if (overflow == 0) {
       const Site* site = intern_like(use, python_int_counter.site, args[0]);
       if (site == nullptr) return nullptr;
@@ -66,7 +69,7 @@ PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
       Py_RETURN_NONE;
     }
   }
-  const double value = PyFloat_AsDouble(args[1]);
+  const double value = PyFloat_AsDouble(number.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   const Site* site = intern_like(use, python_float_counter.site, args[0]);
   if (site == nullptr) return nullptr;

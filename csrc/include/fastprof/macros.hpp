@@ -14,7 +14,7 @@
 //                                               and behind all other ranges in summaries
 //   FASTPROF_RANGE_ARGS(name, key, value, ...)  range with 1 to 6 arguments. Keys are literals;
 //                                               values are integers, floats, bools, enums, strings
-//                                               (copied) or pointers
+//                                               (copied up to the first NUL) or pointers
 //   FASTPROF_MARK(name)                         instant event; name is a string literal
 //   FASTPROF_COUNTER(name, value)               one sample of a counter; value is a number or bool
 //   FASTPROF_FLOW_BEGIN(id)                     start of an arrow, which leaves the enclosing range
@@ -29,6 +29,7 @@
 
 #if defined(FASTPROF_DISABLE)
 
+// sizeof does not evaluate its operand, and counts as a use of a variable.
 #define FASTPROF_RANGE_IN(category_mask, name) static_cast<void>(0)
 #define FASTPROF_RANGE(name) static_cast<void>(0)
 #define FASTPROF_WAIT(name) static_cast<void>(0)
@@ -36,11 +37,11 @@
 #define FASTPROF_FUNCTION() static_cast<void>(0)
 #define FASTPROF_RANGE_ARGS(name, ...) static_cast<void>(0)
 #define FASTPROF_MARK(name) static_cast<void>(0)
-#define FASTPROF_COUNTER(name, value) static_cast<void>(0)
-#define FASTPROF_FLOW_BEGIN(id) static_cast<void>(0)
-#define FASTPROF_FLOW_END(id) static_cast<void>(0)
+#define FASTPROF_COUNTER(name, value) static_cast<void>(sizeof(value))
+#define FASTPROF_FLOW_BEGIN(id) static_cast<void>(sizeof(id))
+#define FASTPROF_FLOW_END(id) static_cast<void>(sizeof(id))
 #define FASTPROF_ASYNC_BEGIN(name) 0
-#define FASTPROF_ASYNC_END(handle) static_cast<void>(0)
+#define FASTPROF_ASYNC_END(handle) static_cast<void>(sizeof(handle))
 
 #else
 
@@ -92,14 +93,14 @@
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, \
                                               __func__) FASTPROF_UNIQUE_END
 
-#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                       \
-  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user,  \
-                       USER_SCOPE, "<dynamic>");                                                \
-  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(                                \
-      FASTPROF_CONCAT(fastprof_site_, id),                                                      \
-      [&](::fastprof::NameUse& fastprof_use,                                                    \
-          const ::fastprof::Site& fastprof_like) FASTPROF_HIDDEN_LAMBDA {                       \
-        return ::fastprof::session_site(fastprof_use, fastprof_like, ::std::string_view(name)); \
+#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                        \
+  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user,   \
+                       USER_SCOPE, "<dynamic>");                                                 \
+  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(                                 \
+      FASTPROF_CONCAT(fastprof_site_, id),                                                       \
+      [&](::fastprof::NameUse& fastprof_use,                                                     \
+          const ::fastprof::Site& fastprof_like) FASTPROF_HIDDEN_LAMBDA {                        \
+        return ::fastprof::session_site(fastprof_use, fastprof_like, ::fastprof::text_of(name)); \
       })
 #define FASTPROF_RANGE_DYNAMIC(name) \
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name) FASTPROF_UNIQUE_END
@@ -110,13 +111,15 @@
     ::fastprof::record_instant(fastprof_site, 0);                                               \
   } while (false)
 
-#define FASTPROF_COUNTER(name, value)                                              \
-  do {                                                                             \
-    FASTPROF_LOCAL_CONSTANT ::fastprof::CounterSite fastprof_site(                 \
-        "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__),              \
-        ::fastprof::arg_type_of<decltype(value)>());                               \
-    if (::fastprof::may_record(fastprof_site.site.mask))                           \
-      ::fastprof::record_instant(fastprof_site.site, ::fastprof::arg_word(value)); \
+#define FASTPROF_COUNTER(name, value)                                                         \
+  do {                                                                                        \
+    static_assert(::fastprof::arg_type_of<decltype(value)>() != ::fastprof::ArgType::pointer, \
+                  "the value of a counter is a number or bool");                              \
+    FASTPROF_LOCAL_CONSTANT ::fastprof::CounterSite fastprof_site(                            \
+        "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__),                         \
+        ::fastprof::arg_type_of<decltype(value)>());                                          \
+    if (::fastprof::may_record(fastprof_site.site.mask))                                      \
+      ::fastprof::record_instant(fastprof_site.site, ::fastprof::arg_word(value));            \
   } while (false)
 
 #define FASTPROF_DETAIL_FLOW(kind, id)                                                         \

@@ -43,7 +43,7 @@ def gecko_profile(table: EventTable | EventTree) -> dict[str, Any]:
     """Return the document as a dictionary. Times are in ms from the first row.
 
     Stacks consist of ranges, calls and samples. Each range is a marker, too; async rows and those of devices are only
-    markers. As in speedscope's files, a range that partly overlaps an earlier one is cut at the earlier one's end.
+    markers. As in speedscope's files, a range that partly overlaps an earlier one is cut in two there.
     Innermost frames of sampled threads that waited have the category Idle, with what they waited for as subcategory,
     or Blocked: they waited for the GIL.
     fastprof.load() reads the stacks with the same names, places, categories and times. Any thread.

@@ -6,6 +6,7 @@ Format: the schema published with speedscope (file-format-schema.json), profiles
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
     """Return the document as a dictionary. Times are in ns from the first row.
 
     The format requires the events of a thread to nest properly: a range that partly overlaps an
-    earlier one is cut at the earlier one's end.
+    earlier one is cut in two at the earlier one's end, as one of a task is at the end of the call that began it.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     used, frame = np.unique(tree.take(tree.table.name_id), return_inverse=True)
@@ -107,14 +108,32 @@ def nesting(tree: EventTree) -> NDArray[np.bool_]:
 
 def _brackets(spans: Any) -> Iterator[tuple[bool, int, int]]:
     open_: list[tuple[int, int]] = []  # (end, frame)
-    for start, end, frame in spans:
+    rests: list[
+        tuple[int, int, int]
+    ] = []  # (start, -end, frame) of what goes on after the range around it, a heap
+    for start, end, frame in _with_rests(iter(spans), rests):
         while open_ and open_[-1][0] <= start:
             at, closed = open_.pop()
             yield False, closed, at
-        if open_:
-            end = min(end, open_[-1][0])
+        if open_ and end > open_[-1][0]:
+            heapq.heappush(rests, (open_[-1][0], -end, frame))
+            end = open_[-1][0]
         yield True, frame, start
         open_.append((end, frame))
     while open_:
         at, closed = open_.pop()
         yield False, closed, at
+
+
+def _with_rests(
+    spans: Iterator[tuple[int, int, int]], rests: list[tuple[int, int, int]]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield spans, and rests between them as they appear, in the order of their starts, the longer first."""
+    span = next(spans, None)
+    while span is not None or rests:
+        if span is None or (rests and rests[0][:2] < (span[0], -span[1])):
+            start, end, frame = heapq.heappop(rests)
+            yield start, -end, frame
+        else:
+            yield span
+            span = next(spans, None)

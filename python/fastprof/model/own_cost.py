@@ -32,32 +32,31 @@ def without_own_cost(table: EventTable, cost: Mapping[str, Any] | None) -> Event
     tree = EventTree.of(table)
     chosen = np.arange(len(table)) if tree.rows is None else np.asarray(tree.rows)
     nests = ~tree.is_async if tree.is_async is not None else np.ones(len(chosen), np.bool_)
-    # What is still to come after the events around a row: the outside parts of its ancestors.
-    pending = np.zeros(len(chosen))
-    parent, at = tree.parent.copy(), tree.parent
-    own = outside[chosen]
-    while (reached := at >= 0).any():
-        pending[reached] += own[at[reached]]
-        at = np.where(reached, parent[at], -1)
     # From the first on, because Unix times in ns are no exact floats.
     origin_ns = int(table.start_ns.min()) if len(table) else 0
     start, end = ((each - origin_ns).astype(np.float64) for each in (table.start_ns, table.end_ns))
     new_start, new_end = start.copy(), end.copy()
-    thread = np.asarray(table.thread)
+    # A thread together with the tasks that it runs: they exclude each other, so their times must move alike.
+    thread = np.asarray(table.recording_thread)
     for each in np.unique(thread).tolist():
         rows = np.flatnonzero((thread[chosen] == each) & nests)
         if not rows.size:
             continue
         rows = rows[np.argsort(start[chosen[rows]], kind="stable")]
         listed = chosen[rows]
-        begun = np.concatenate(([0.0], np.cumsum(inside[listed] + outside[listed])))
+        # The inside part of an event lies at its begin, the outside part after its end.
+        by_end = listed[np.argsort(end[listed], kind="stable")]
+        begun, ended = (
+            np.concatenate(([0.0], np.cumsum(each))) for each in (inside[listed], outside[by_end])
+        )
+        before = np.searchsorted(end[by_end], start[listed], side="left")
         # Rounded here, and an end is moved as far as its begin, so that rounding makes no row longer than it was.
-        shift = np.rint(begun[:-1] - pending[rows])
+        shift = np.rint(begun[:-1] + ended[before])
         shifted = np.maximum.accumulate(start[listed] - shift)
-        # Up to the end of a row: all that began before, without what follows its end and those around it.
         count = np.searchsorted(start[listed], end[listed], side="left")
         count = np.maximum(count, np.arange(1, len(rows) + 1))
-        until = np.maximum(np.rint(begun[count] - pending[rows] - outside[listed]), shift)
+        before = np.searchsorted(end[by_end], end[listed], side="left")
+        until = np.maximum(np.rint(begun[count] + ended[before]), shift)
         others = np.flatnonzero(thread == each)
         others = np.setdiff1d(others, listed, assume_unique=True)
         before = np.searchsorted(start[listed], start[others], side="right") - 1

@@ -306,6 +306,8 @@ class EventList(ListOutputs[T]):
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         options = (self._use_device, self._profile_memory, self._with_flops, self._tree_built)
         rows = self._columnar()
+        if isinstance(rows, TableRows) and rows.kept:
+            rows = None  # attributes that were added are copied too
         if rows is not None:
             return _of_rows, (rows, *options)
         if all(type(event) is FunctionEvent for event in self):

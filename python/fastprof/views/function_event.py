@@ -29,11 +29,17 @@ class RowSource(Protocol):
     def measure(self, index: int, name: str) -> float:
         """Return a derived time in us, or memory in bytes."""
 
+    def away_us(self, index: int) -> tuple[float, float]:
+        """Return the times that are not the row's own: of suspensions of its task, and given to other rows."""
+
     def event(self, index: int) -> FunctionEvent:
         """Return the event of a row."""
 
+    def keep(self, event: FunctionEvent) -> None:
+        """Keep an event alive to which an attribute was added."""
+
     def pin(self, event: FunctionEvent) -> None:
-        """Keep an event that was assigned to alive."""
+        """Keep an event alive of which a field was assigned to, and compute from objects."""
 
 
 __all__ = ["FunctionEvent"]
@@ -46,7 +52,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     Built from plain values, it stores them. An event that an EventList makes from a table row reads
     each field from the table's columns on first access; assigning to a field pins the event, and
-    from then on the list computes from its event objects.
+    from then on the list computes from its event objects. Other attributes can be added at will.
 
     node_id, sequence_nr: -1 for none. flops: None if unknown. Device times are 0 unless `use_device`
     is set; `use_cuda=True` sets it to "cuda".
@@ -224,9 +230,9 @@ class FunctionEvent(FormattedTimesMixin):
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        rows = self.__dict__.get("_rows")
+        rows: RowSource | None = self.__dict__.get("_rows")
         if rows is not None:
-            rows.pin(self)
+            (rows.pin if name in rows.fields else rows.keep)(self)
 
     def __dir__(self) -> list[str]:
         rows: RowSource | None = self.__dict__.get("_rows")
@@ -243,12 +249,20 @@ class FunctionEvent(FormattedTimesMixin):
             return super().__reduce_ex__(protocol)
         return _event_of_row, (rows, self.__dict__["_index"])
 
+    def __copy__(self) -> FunctionEvent:
+        # Not the object of the row: to assign to a copy must not change the list of the original.
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(self.__getstate__())
+        return copied
+
     def __getstate__(self) -> dict[str, Any]:
         rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None:
             return dict(self.__dict__)
         state = {name: getattr(self, name) for name in rows.fields}
         state.update((k, v) for k, v in self.__dict__.items() if k not in ("_rows", "_index"))
+        if any(away := self._away_us()):
+            state["_away"] = away
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -260,6 +274,12 @@ class FunctionEvent(FormattedTimesMixin):
         if rows is None or rows.pinned:
             return None
         return rows.measure(self.__dict__["_index"], name)
+
+    def _away_us(self) -> tuple[float, float]:
+        rows: RowSource | None = self.__dict__.get("_rows")
+        if rows is None:
+            return self.__dict__.get("_away", (0.0, 0.0))  # type: ignore[no-any-return]
+        return rows.away_us(self.__dict__["_index"])
 
     # ---- linking -------------------------------------------------------------------------------
 
@@ -323,7 +343,10 @@ class FunctionEvent(FormattedTimesMixin):
             return value
         if self.is_async or self.device_type != DeviceType.CPU:
             return 0
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+        # As EventTree.self_ns.
+        suspended, given = self._away_us()
+        children = sum(c.cpu_time_total - c._away_us()[0] for c in self.cpu_children)
+        return self.cpu_time_total - suspended - children - given
 
     @property
     def device_time_total(self) -> float:

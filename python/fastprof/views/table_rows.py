@@ -67,8 +67,8 @@ class TableRows:
     """FunctionEvents over the rows of a tree; a row has one event object as long as it is referenced.
 
     kineto_metadata: metadata_json is the row's number in traces, as PyTorch's expose_kineto_event_metadata has it.
-    pinned: the events whose fields were assigned to. They are kept alive, and their list computes
-    from objects from then on.
+    pinned: the events whose fields were assigned to. Their list computes from objects from then on. They are kept
+    alive, as are events to which attributes were added.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class TableRows:
         self.kineto_metadata = kineto_metadata
         self.order = list_order(tree)
         self.pinned: dict[int, FunctionEvent] = {}
+        self.kept: dict[int, FunctionEvent] = {}
         # Weak references, pruned now and then: a WeakValueDictionary doubles the cost of an event.
         self._alive: dict[int, weakref.ref[FunctionEvent]] = {}
         self._prune_at = 1024
@@ -110,9 +111,20 @@ class TableRows:
         self._alive = {i: ref for i, ref in list(self._alive.items()) if ref() is not None}
         self._prune_at = max(1024, 2 * len(self._alive))
 
+    def keep(self, event: FunctionEvent) -> None:
+        """Keep an event alive to which an attribute was added."""
+        self.kept[event.__dict__["_index"]] = event
+
     def pin(self, event: FunctionEvent) -> None:
-        """Keep an event that was assigned to alive."""
+        """Keep an event alive of which a field was assigned to, and compute from objects."""
         self.pinned[event.__dict__["_index"]] = event
+
+    def away_us(self, index: int) -> tuple[float, float]:
+        """Return the times that are not the row's own: of suspensions of its task, and given to other rows."""
+        if self.tree.away_ns is None:
+            return 0.0, 0.0
+        suspended, given = self.tree.away_ns
+        return suspended[index].item() / 1000, given[index].item() / 1000
 
     @cached_property
     def _flows(self) -> Flows | None:

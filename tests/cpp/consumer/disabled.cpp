@@ -17,5 +17,7 @@ int main() {
   FASTPROF_COUNTER("off", count());
   FASTPROF_FLOW_BEGIN(static_cast<unsigned>(count()));
   FASTPROF_FLOW_END(static_cast<unsigned>(count()));
+  const auto handle = FASTPROF_ASYNC_BEGIN("off");
+  FASTPROF_ASYNC_END(handle);
   return evaluated;
 }

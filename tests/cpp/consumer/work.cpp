@@ -6,7 +6,12 @@
 
 static uint64_t batch(uint64_t first, uint64_t last) {
   FASTPROF_RANGE("batch");
+  FASTPROF_RECORD_FUNCTION("sum");
   uint64_t sum = 0;
+  if (first == 0) {
+    FASTPROF_RECORD_FUNCTION("first batch");
+    FASTPROF_RECORD_OUTPUTS(sum);
+  }
   for (uint64_t i = first; i < last; ++i) sum += i * i;
   return sum;
 }

@@ -65,12 +65,26 @@ TEST(a_null_text_is_empty) {
     FASTPROF_RANGE_ARGS("null", "a", unset, "b", "text", "c", empty);
   }
   { FASTPROF_RANGE_DYNAMIC(empty); }
+  { FASTPROF_RANGE_DYNAMIC(unset); }
+  { FASTPROF_RANGE_ARGS("null", "a", nullptr); }
   session.stop();
-  CHECK_EQ(session.events().size(), 3);
+  CHECK_EQ(session.events().size(), 5);
   CHECK_EQ(session.events()[0].arg_text(0), "");
   CHECK_EQ(session.events()[0].arg_text(1), "text");
   CHECK_EQ(session.events()[1].arg_text(2), "");
   CHECK_EQ(session.events()[2].name(), "");
+  CHECK_EQ(session.events()[3].name(), "");
+}
+
+struct NoText {
+  operator std::string_view() const { throw std::out_of_range("from a conversion"); }
+};
+
+TEST(what_a_conversion_to_text_throws_is_propagated) {
+  Running session;
+  CHECK_THROWS(std::out_of_range, { FASTPROF_RANGE_DYNAMIC(NoText()); });
+  CHECK_THROWS(std::out_of_range, { FASTPROF_RANGE_ARGS("x", "a", "known", "b", NoText()); });
+  CHECK_EQ(session.stop().size(), size_t{0});
 }
 
 TEST(what_an_expression_throws_comes_out) {

@@ -177,6 +177,10 @@ TEST(ends_are_those_that_something_needs) {
   open.row(0, 30, 40);
   open.row(0, 50, -1);
   CHECK_EQ(shown(open), "0( 10( 20) 20( 30( 40) 50( ");
+  CaptureBuilder killed = make();  // open until its process ended, before the stop
+  killed.row(0, 0, 500);
+  killed.capture.flags[0] = 0;
+  CHECK_EQ(shown(killed), "0( 500) ");
   CaptureBuilder inside = make();  // of one that ended at the stop
   inside.row(0, 0, -1);
   inside.row(0, 1, 1000);

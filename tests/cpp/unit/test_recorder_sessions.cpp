@@ -79,6 +79,10 @@ TEST(sessions_that_run_together_record_the_same_details) {
 }
 
 TEST(sixty_four_sessions_at_once_and_no_more) {
+  fp::Session earlier;
+  earlier.start();
+  { FASTPROF_RANGE("earlier"); }
+  earlier.stop();
   std::vector<std::unique_ptr<fp::Session>> sessions;
   for (int i = 0; i < 64; ++i) {
     sessions.push_back(std::make_unique<fp::Session>());
@@ -87,6 +91,8 @@ TEST(sixty_four_sessions_at_once_and_no_more) {
   }
   fp::Session one_more;
   CHECK_THROWS(fp::StateError, one_more.start());
+  CHECK_THROWS(fp::StateError, earlier.start());
+  CHECK_EQ(count_named(earlier.capture(), "earlier"), 1);  // nothing was started in its place
   for (size_t i = 0; i < 64; ++i) {
     const fp::Capture& capture = sessions[i]->stop();
     CHECK_EQ(count_named(capture, "step"), 64 - i);

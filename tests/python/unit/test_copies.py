@@ -145,3 +145,20 @@ def test_dir_shows_what_users_call(profile: fastprof.profile) -> None:
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
     assert not {"annotations", "TYPE_CHECKING", "import_module", "Any"} & set(names)
     assert {"name", "time_range", "cpu_children", "input_shapes"} <= set(dir(profile.events()[0]))
+
+
+def test_a_copied_event_is_its_own(profile: fastprof.profile) -> None:
+    """So lists of some of the events, which link copies, change nothing of the profile."""
+    before = [(e.key, e.count, e.self_cpu_time_total) for e in profile.key_averages()]
+    copied = copy.copy(profile.events()[0])
+    copied.name, copied.cpu_children = "renamed", []
+    outer = fastprof.EventList(e for e in profile.events() if e.name == "outer")
+    (alone,) = outer.key_averages()
+    assert alone.self_cpu_time_total == alone.cpu_time_total
+    assert [(e.key, e.count, e.self_cpu_time_total) for e in profile.key_averages()] == before
+
+
+def test_added_attributes_are_kept(profile: fastprof.profile) -> None:
+    events = profile.events()
+    events[0].note = "mine"
+    assert events[0].note == "mine" and pickle.loads(pickle.dumps(events))[0].note == "mine"

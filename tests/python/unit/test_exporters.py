@@ -233,7 +233,8 @@ def test_a_whole_speedscope_document() -> None:
         "profiles": [
             {
                 "type": "evented", "name": "main", "unit": "nanoseconds", "startValue": 0, "endValue": 120,
-                "events": events(("O", 0, 0), ("O", 1, 10), ("O", 2, 30), ("C", 2, 40), ("C", 1, 40), ("C", 0, 100)),
+                "events": events(("O", 0, 0), ("O", 1, 10), ("O", 2, 30), ("C", 2, 40), ("C", 1, 40),
+                                 ("O", 2, 40), ("C", 2, 100), ("C", 0, 100), ("O", 2, 100), ("C", 2, 120)),
             },
             {
                 "type": "evented", "name": "thread 9", "unit": "nanoseconds", "startValue": 0, "endValue": 120,

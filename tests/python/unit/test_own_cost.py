@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +100,30 @@ def test_no_event_becomes_longer(tmp_path: Path) -> None:
     for tenth in range(1, 300, 2):
         cost = {"range": {"inside_ns": 0, "outside_ns": tenth / 10}}
         assert (table.without_overhead(cost).duration_ns <= table.duration_ns).all(), tenth
+
+
+def test_a_thread_and_its_tasks_move_alike() -> None:
+    def small() -> None:
+        pass
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        time.sleep(0.01)
+
+    async def main() -> None:
+        await asyncio.gather(*(work() for _ in range(3)))
+
+    with fastprof.profile(python_calls=True) as prof:
+        for _ in range(40_000):
+            small()
+        asyncio.run(main())
+    cost = {"call": {"inside_ns": 20, "outside_ns": 40}}
+
+    table = prof.event_table.without_overhead(cost)
+    assert (table.duration_ns <= prof.event_table.duration_ns).all()
+    self_us = {
+        e.key: e.self_cpu_time_total for e in table.key_averages(include_python_functions=True)
+    }
+    (slept,) = (found for name, found in self_us.items() if "function sleep>" in name)
+    (ran,) = (found for name, found in self_us.items() if "method run of" in name)
+    assert slept > 30_000 > ran

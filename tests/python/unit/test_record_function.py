@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from waiting_threads import run_threads
 
@@ -171,11 +172,19 @@ def test_arguments() -> None:
             flag=True,
             mode="é\ud800",
             tags=["a", "b"],
+            count=np.uint8(7),
+            loss=np.float32(0.25),
+            done=np.bool_(False),
+            sizes=[np.int64(2), np.float16(0.5)],
             skipped=object(),
+            array=np.zeros(2),
         ):
             pass
     event = p.events()[0]
-    assert event.kwinputs == {"step": 3, "rate": 0.5, "flag": True, "mode": "é\ud800", "tags": ["a", "b"]}  # fmt: skip
+    assert repr(event.kwinputs) == repr({
+        "step": 3, "rate": 0.5, "flag": True, "mode": "é\ud800", "count": 7, "loss": 0.25, "done": False,
+        "tags": ["a", "b"], "sizes": [2, 0.5],
+    })  # fmt: skip
     assert event.concrete_inputs == ["text"]
 
 

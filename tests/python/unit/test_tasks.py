@@ -290,3 +290,19 @@ def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
     assert {track.tid for track in read.tracks} == {threading.get_native_id()}
     keys = {e.key for e in fastprof.EventList.from_table(read).key_averages()}
     assert keys == {"main", "a", "a0", "a1", "b", "b0", "b1"}
+
+
+def test_lists_of_objects_leave_suspensions_out() -> None:
+    async def task() -> None:
+        with record_function("task"):
+            await asyncio.sleep(0.02)
+
+    async def main() -> None:
+        await asyncio.gather(task(), task())
+
+    profile = profiled(main())
+    (expected,) = (e.self_cpu_time_total for e in profile.key_averages() if e.key == "task")
+    for events in (profile.events(), fastprof.EventList(profile.events())):
+        events[0].name = "renamed"  # computes from objects from here on
+        total = sum(e.self_cpu_time_total for e in events if e.key in ("task", "renamed"))
+        assert total == pytest.approx(expected) and total < 20_000

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from bytearrays import MORE_BYTES
 
@@ -220,3 +221,14 @@ def test_threads_of_two_processes_keep_equal_ids(tmp_path: Path, name: str, tid:
     found = {(again.name(row), track.pid, track.tid) for row, track in enumerate(tracks)}
     assert found == {("p1", 1, tid), ("p2", 2, tid)}
     assert not any("(tid" in track.name for track in tracks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_and_nodes_that_files_use_themselves(tmp_path: Path, name: str) -> None:
+    with fastprof.profile() as prof, record_function("outer"):
+        with record_function("remote", node_id=2, finished=False, **{"Call stack": "mine"}):
+            pass
+        fastprof.counter("exact", np.int64(2**53 + 1))
+    prof.export(tmp_path / name)
+    table = fastprof.load(tmp_path / name)
+    assert averages(table) == averages(prof.event_table) and table.unfinished == 0

@@ -193,9 +193,9 @@ inline uint64_t write_chrome_trace(const Capture& capture, Stream& stream,
 }
 
 // Writes the capture to a file, which appears under its name only when complete. Returns its size
-// in bytes. Raises ValueError if the columns are inconsistent, IoError if the file cannot be
-// written; an existing file at `path` is then unchanged. About 0.1 us per range. Any thread; only
-// reads the capture.
+// in bytes. Raises ValueError if the columns are inconsistent or the path ends in .gz, IoError if
+// the file cannot be written; an existing file at `path` is then unchanged. About 0.1 us per range.
+// Any thread; only reads the capture.
 inline uint64_t write_chrome_trace(const Capture& capture, const std::string& path,
                                    const ChromeTraceOptions& options = {}) {
   ChromeTraceOptions named = options;

@@ -25,41 +25,16 @@ class PerfettoArgs {
       : capture_(capture), frames_(std::move(frame_name)) {
     for (const SiteInfo& site : capture.sites) {
       site_iids_.emplace_back();
-      for (const std::string& name : site.arg_names) site_iids_.back().push_back(intern(name));
+      for (std::string name : site.arg_names) {
+        while (is_reserved(name)) name += '_';  // as in Chrome traces
+        site_iids_.back().push_back(intern(name));
+      }
     }
     for (const std::string& name : capture.counter_names) intern(name);
-    for (const char* name : {"finished",
-                             "is_async",
-                             "End thread",
-                             "clock_discontinuity",
-                             "clamped",
-                             "enclosing",
-                             "Call line",
-                             "Sequence number",
-                             "Fwd thread id",
-                             "Record function id",
-                             "Node id",
-                             "Overload name",
-                             "C++ stack",
-                             "Call stack",
-                             "Module Hierarchy",
-                             "metadata",
-                             "counted_fraction",
-                             "counters",
-                             "Addr",
-                             "Bytes",
-                             "Total Allocated",
-                             "Total Reserved",
-                             "Device Type",
-                             "Device Id",
-                             "Allocator",
-                             "Input Dims",
-                             "Input Strides",
-                             "Input type",
-                             "Concrete Inputs",
-                             "Keyword Inputs"}) {
+    for (const char* name : kReserved) intern(name);
+    for (const char* name : {"Addr", "Bytes", "Total Allocated", "Total Reserved", "Device Type",
+                             "Device Id", "Allocator"})
       intern(name);
-    }
   }
 
   // Writes the interning entries of all names; each packet sequence needs them once.
@@ -127,6 +102,20 @@ class PerfettoArgs {
   }
 
  private:
+  // Names that this writer may give to annotations of ranges itself.
+  static constexpr const char* kReserved[] = {
+      "finished",         "is_async",           "End thread",       "clock_discontinuity",
+      "clamped",          "enclosing",          "Call line",        "Sequence number",
+      "Fwd thread id",    "Record function id", "Node id",          "Overload name",
+      "C++ stack",        "Call stack",         "Module Hierarchy", "metadata",
+      "counted_fraction", "counters",           "Input Dims",       "Input Strides",
+      "Input type",       "Concrete Inputs",    "Keyword Inputs"};
+  static bool is_reserved(std::string_view name) noexcept {
+    for (const char* own : kReserved)
+      if (name == own) return true;
+    return false;
+  }
+
   size_t intern(const std::string& name) {
     const auto [at, fresh] = iids_.emplace(name, names_.size() + 1);
     if (fresh) names_.push_back(name);

@@ -5,7 +5,8 @@
 // One packet sequence per lane (see track_layout.hpp). Each begins with its interned names and an
 // incremental clock, whose timestamps are relative to the previous packet, so a range takes about
 // 30 bytes: a begin and an end packet. Timestamps are Unix nanoseconds (REALTIME is declared the
-// trace clock). Unfinished ranges have no end packet; viewers show them as unfinished.
+// trace clock). Ranges that were open at the stop have no end packet; viewers show them as
+// unfinished.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +83,7 @@ class PerfettoTraceWriter {
   struct OpenSlice {
     int64_t end_ns;
     uint32_t row;
-    bool finished;
+    bool finished;  // or open until its process ended, before the stop
   };
 
   void write_lane(uint32_t lane, const uint32_t* rows, size_t count) {
@@ -131,7 +132,8 @@ class PerfettoTraceWriter {
           packets_.write_long_event(start_ns, event_);
         }
         open_.push_back({std::max(start_ns, capture_.end_ns[row]), static_cast<uint32_t>(row),
-                         (capture_.flags[row] & event_flag::finished) != 0});
+                         (capture_.flags[row] & event_flag::finished) != 0 ||
+                             capture_.end_ns[row] < capture_.t1_ns});
         return;
       case EventKind::mark:
         event_.clear();
@@ -226,9 +228,9 @@ inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
 }
 
 // Writes the capture to a file (usual suffix .pftrace), which appears under its name only when
-// complete. Returns its size in bytes. Raises ValueError if the columns are inconsistent, IoError
-// if the file cannot be written; an existing file at `path` is then unchanged. Any thread; only
-// reads the capture.
+// complete. Returns its size in bytes. Raises ValueError if the columns are inconsistent or the
+// path ends in .gz, IoError if the file cannot be written; an existing file at `path` is then
+// unchanged. Any thread; only reads the capture.
 inline uint64_t write_perfetto_trace(const Capture& capture, const std::string& path,
                                      const PerfettoTraceOptions& options = {}) {
   return trace_output::to_file<PerfettoTraceWriter>(capture, path, options);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
@@ -65,10 +66,14 @@ uint64_t to_stream(const Capture& capture, Stream& stream, const Options& option
   return out.bytes();
 }
 
-// Returns the size of the file in bytes. Raises as to_stream, and IoError if the file cannot be
-// written; an existing file at `path` is then unchanged.
+// Returns the size of the file in bytes. Raises as to_stream, ValueError for a path in .gz, and
+// IoError if the file cannot be written; an existing file at `path` is then unchanged.
 template <class Writer, class Options>
 uint64_t to_file(const Capture& capture, const std::string& path, const Options& options) {
+  constexpr std::string_view gzip = ".gz";
+  if (path.size() > gzip.size() && path.substr(path.size() - gzip.size()) == gzip)
+    raise<ValueError>("cannot write " + path +
+                      ": C++ writes no gzip. Leave out .gz, and compress the file afterwards.");
   validate_capture(capture);
   ReportingFile reporting{TraceFile(path), options.progress};
   ByteBuffer out(&ReportingFile::write, &reporting);

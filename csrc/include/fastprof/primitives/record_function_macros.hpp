@@ -44,8 +44,15 @@
 #define FASTPROF_RECORD_USER_SCOPE_DYNAMIC(...) \
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
 
+// FASTPROF_RECORD_OUTPUTS finds the innermost by its name, so that of a scope inside another
+// shadows.
+#define FASTPROF_SHADOWS_BEGIN_ \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"")
+#define FASTPROF_SHADOWS_END_ _Pragma("GCC diagnostic pop")
+
 // Arguments: (scope, name, options...). The scope must be a constant expression.
 #define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(scope, ...)                                            \
+  FASTPROF_SHADOWS_BEGIN_                                                                          \
   FASTPROF_LOCAL_CONSTANT ::fastprof::Site fastprof_record_function_site =                         \
       ::fastprof::make_scope_site(scope, "" FASTPROF_FIRST_(__VA_ARGS__, ), __FILE__, __func__,    \
                                   static_cast<uint32_t>(__LINE__));                                \
@@ -53,15 +60,18 @@
   const ::fastprof::ScopedRecordFunction fastprof_record_function(                                 \
       fastprof_record_function_storage, fastprof_record_function_site,                             \
       FASTPROF_BEGIN_(__VA_ARGS__));                                                               \
+  FASTPROF_SHADOWS_END_                                                                            \
   FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                                     \
   ? ::fastprof::begin_with_options(*fastprof_record_function.get(), fastprof_record_function_site, \
                                    __VA_ARGS__)                                                    \
   : static_cast<void>(0)
 
 #define FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(scope, ...)                          \
+  FASTPROF_SHADOWS_BEGIN_                                                                \
   ::fastprof::RecordFunctionStorage fastprof_record_function_storage;                    \
   const ::fastprof::ScopedRecordFunction fastprof_record_function(                       \
       fastprof_record_function_storage, scope);                                          \
+  FASTPROF_SHADOWS_END_                                                                  \
   FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                           \
   ? ::fastprof::begin_with_options_dynamic(*fastprof_record_function.get(), __VA_ARGS__) \
   : static_cast<void>(0)

@@ -2,14 +2,17 @@
 // NativeSamples: the stacks that a NativeSampler has found.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
 #include "fastprof/payload/native_stack/function_name.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
 
@@ -86,13 +89,18 @@ struct NativeSamples {
   }
 
   // Writes collapsed() into a file, by convention a ".folded", which `fastprof report` and other
-  // tools for flame graphs read. Returns false if the file cannot be written.
-  bool write_collapsed(const std::string& path, bool only_on_cpu = false) const {
+  // tools for flame graphs read. Throws IoError if the file cannot be written.
+  void write_collapsed(const std::string& path, bool only_on_cpu = false) const {
     std::FILE* const file = std::fopen(path.c_str(), "wb");
-    if (file == nullptr) return false;
-    const std::string text = collapsed(only_on_cpu);
-    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    return std::fclose(file) == 0 && written;
+    bool written = file != nullptr;
+    if (written) {
+      const std::string text = collapsed(only_on_cpu);
+      written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+      if (std::fclose(file) != 0) written = false;
+    }
+    if (!written)
+      raise<IoError>("cannot write " + path + ": " + std::strerror(errno) +
+                     "; choose another path, or make room");
   }
 
  private:

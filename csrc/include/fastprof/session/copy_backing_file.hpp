@@ -53,9 +53,9 @@ class BackingCopier {
   BackingCopy copy(const std::vector<std::pair<std::string, std::string>>& metadata,
                    int64_t newest_ns) {
     from_ = ::open(from_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (from_ < 0) fail("cannot read ", from_path_);
+    if (from_ < 0) fail_to_read();
     to_ = ::open(to_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (to_ < 0) fail("cannot write ", to_path_);
+    if (to_ < 0) fail_to_write();
     BackingHeader header;
     if (!read(0, &header, sizeof header) ||
         std::memcmp(header.magic, kBackingMagic, sizeof header.magic) != 0)
@@ -76,7 +76,7 @@ class BackingCopier {
     copy_directory(kFirstDirectoryAt);
     if (!metadata.empty()) write_metadata(end, metadata);
     if (::ftruncate(to_, static_cast<off_t>(end + (metadata.empty() ? 0 : kSlabBytes))) != 0)
-      fail("cannot write ", to_path_);
+      fail_to_write();
     complete_ = true;
     return done_;
   }
@@ -91,8 +91,12 @@ class BackingCopier {
     return a.track_id != b.track_id ? a.track_id < b.track_id : a.sequence > b.sequence;
   }
 
-  [[noreturn]] static void fail(const char* what, const std::string& path) {
-    raise<IoError>(what + path + ": " + std::strerror(errno) +
+  [[noreturn]] void fail_to_read() const {
+    raise<IoError>("cannot read " + from_path_ + ": " + std::strerror(errno) +
+                   "; start a new session or recorder if something has removed the file");
+  }
+  [[noreturn]] void fail_to_write() const {
+    raise<IoError>("cannot write " + to_path_ + ": " + std::strerror(errno) +
                    "; choose another path, or make room");
   }
 
@@ -106,7 +110,7 @@ class BackingCopier {
     while (size != 0) {
       const ssize_t put = ::pwrite(to_, from, size, static_cast<off_t>(offset));
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) fail("cannot write ", to_path_);
+      if (put <= 0) fail_to_write();
       from += put;
       offset += static_cast<uint64_t>(put);
       size -= static_cast<uint64_t>(put);
@@ -117,7 +121,7 @@ class BackingCopier {
   template <typename Visit>
   void each_segment(Visit visit) {
     struct stat facts;
-    if (::fstat(from_, &facts) != 0) fail("cannot read ", from_path_);
+    if (::fstat(from_, &facts) != 0) fail_to_read();
     for (uint64_t at = kSlabBytes; at < static_cast<uint64_t>(facts.st_size); at += kSlabBytes) {
       const off_t data = ::lseek(from_, static_cast<off_t>(at), SEEK_DATA);
       if (data < 0 && errno == ENXIO) break;

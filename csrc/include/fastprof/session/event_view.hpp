@@ -252,6 +252,7 @@ class Events {
     using pointer = void;
     using reference = EventView;
 
+    iterator() noexcept = default;  // so that Events is a range of C++20
     iterator(const Capture& capture, size_t row) noexcept : capture_(&capture), row_(row) {}
     EventView operator*() const noexcept { return {*capture_, row_}; }
     iterator& operator++() noexcept {
@@ -267,8 +268,8 @@ class Events {
     bool operator!=(const iterator& other) const noexcept { return row_ != other.row_; }
 
    private:
-    const Capture* capture_;
-    size_t row_;
+    const Capture* capture_ = nullptr;
+    size_t row_ = 0;
   };
 
   explicit Events(const Capture& capture) noexcept : capture_(&capture) {}

@@ -59,10 +59,10 @@ class Session {
   void warm_up(uint64_t bytes = 32 * 1024 * 1024);
 
   // Starts recording: events that begin from here on belong to the session. A stopped session may
-  // be started again, which discards the earlier capture. Throws StateError if it already runs, if
-  // 64 sessions run, or if another running session records different counters or stacks; ValueError
-  // for a bound below 64 KB or options that exclude each other; UnavailableError if perf counters
-  // or the spill thread are unavailable; IoError if the spill file cannot be created.
+  // be started again, which discards the earlier capture, unless it throws. StateError: it runs, or
+  // 64 sessions run, or another running session records different counters or stacks; ValueError:
+  // a bound below 64 KB or options that exclude each other; UnavailableError: no perf counters or
+  // spill thread; IoError: the spill file cannot be created.
   void start();
 
   // Stops recording and reads all events. Returns the capture, valid until the next start() or

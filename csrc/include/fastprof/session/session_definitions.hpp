@@ -125,15 +125,20 @@ FASTPROF_OUTLINE void Session::start() {
     if (!names.empty()) file.metadata.emplace_back("counters", names);
     request.file = &file;
   }
+  std::unique_ptr<SpillFile> spill_file;
   if (options_.overflow == OverflowPolicy::spill_to_file)
-    spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
-  capture_ = Capture{};
-  activities_.clear();
+    spill_file = std::make_unique<SpillFile>(options_.spill_folder);
   // Before t0: system calls of a thread's first registration must not fall into the session.
   const Track* own = options_.thread_local_only ? current_track() : nullptr;
-  drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
-  backing_ = BackingReport{};
-  index_ = start_session(s, request, &backing_);
+  auto drain = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
+  BackingReport backing{};
+  index_ = start_session(s, request, &backing);
+  // From here on it has started: the capture of the session before goes.
+  capture_ = Capture{};
+  activities_.clear();
+  drain_ = std::move(drain);
+  spill_file_ = std::move(spill_file);
+  backing_ = std::move(backing);
   ended_ = false;
   backing_pid_ = s->pid;
   pid_ = s->pid;

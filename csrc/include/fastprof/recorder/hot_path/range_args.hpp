@@ -60,11 +60,12 @@ struct ValueTypesOf {
 template <class... All>
 auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
 
-// Encodes the values of a list of key, value, key, value... in words[0], words[1]...
+// Encodes the values of a list of key, value, key, value... in words[0], words[1]... Throws what a
+// conversion to text throws.
 FASTPROF_ALWAYS_INLINE void store_args(NameUse&, uint64_t*) noexcept {}
 template <class Key, class Given, class... Rest>
 FASTPROF_ALWAYS_INLINE void store_args(NameUse& use, uint64_t* words, const Key&,
-                                       const Given& value, const Rest&... rest) noexcept {
+                                       const Given& value, const Rest&... rest) {
   words[0] = arg_word(use, value);
   store_args(use, words + 1, rest...);
 }

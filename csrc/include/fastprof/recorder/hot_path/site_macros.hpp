@@ -5,6 +5,7 @@
 
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
@@ -33,8 +34,11 @@ constexpr ArgType arg_type_of() noexcept {
     return arg_type_of<std::underlying_type_t<Plain>>();
   else if constexpr (std::is_floating_point_v<Plain>)
     return ArgType::float64;
-  else if constexpr (std::is_integral_v<Plain>)
+  else if constexpr (std::is_integral_v<Plain>) {
+    static_assert(sizeof(Plain) <= 8, "fastprof records integers of at most 64 bits");
     return std::is_signed_v<Plain> ? ArgType::int64 : ArgType::uint64;
+  } else if constexpr (std::is_null_pointer_v<Plain>)
+    return ArgType::pointer;
   else if constexpr (std::is_convertible_v<Plain, std::string_view>)
     return ArgType::string;
   else {
@@ -44,10 +48,24 @@ constexpr ArgType arg_type_of() noexcept {
   }
 }
 
-// Encodes a value in one word, for a record that is written while `use` lives. Strings are interned
-// (about 5 ns each if known), so the caller's string may be destroyed.
+// The text of a value that converts to std::string_view; that of a null pointer is empty, as
+// getenv() gives for a variable that is not set. Throws what the conversion throws.
 template <class Type>
-FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) noexcept {
+FASTPROF_ALWAYS_INLINE std::string_view text_of(Type&& value) {
+  using Plain = std::remove_cv_t<std::remove_reference_t<Type>>;
+  if constexpr (std::is_null_pointer_v<Plain>)
+    return {};
+  else if constexpr (std::is_pointer_v<Plain>)
+    return value != nullptr ? static_cast<std::string_view>(value) : std::string_view();
+  else
+    return static_cast<std::string_view>(std::forward<Type>(value));
+}
+
+// Encodes a value in one word, for a record that is written while `use` lives. Strings are interned
+// (about 5 ns each if known), so the caller's string may be destroyed. Throws what a conversion to
+// text throws.
+template <class Type>
+FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) {
   using Plain = std::decay_t<Type>;
   if constexpr (std::is_enum_v<Plain>)
     return arg_word(use, static_cast<std::underlying_type_t<Plain>>(value));
@@ -58,15 +76,11 @@ FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) noexce
     return word;
   } else if constexpr (std::is_integral_v<Plain>)
     return static_cast<uint64_t>(value);
-  else if constexpr (std::is_convertible_v<const Type&, std::string_view>) {
-    std::string_view text;
-    if constexpr (std::is_pointer_v<Type>) {
-      if (value != nullptr) text = value;  // as getenv() gives for a variable that is not set
-    } else {
-      text = value;
-    }
-    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(session_string(use, text)));
-  } else
+  else if constexpr (std::is_null_pointer_v<Plain>)
+    return 0;
+  else if constexpr (std::is_convertible_v<const Type&, std::string_view>)
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(session_string(use, text_of(value))));
+  else
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
 }
 // The same for a value that is not a string.
