@@ -30,6 +30,11 @@ class ProgramCall(NamedTuple):
         return "-c" if self.kind == "code" else self.target
 
     @property
+    def file(self) -> str | None:
+        """Path of the script; None for other programs."""
+        return self.target if self.kind == "script" else None
+
+    @property
     def file_stem(self) -> str:
         """File name, without suffix, of the default trace."""
         if self.kind == "code":

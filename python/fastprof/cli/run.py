@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import is_installed
 from fastprof.cli.calls_text import calls_lines
@@ -24,6 +23,7 @@ from fastprof.cli.options import (
     table_text,
 )
 from fastprof.cli.outcome import keep, print_message
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import (
@@ -246,9 +246,9 @@ def _outputs(
                 f"cannot write {path}: this format shows calls of functions. Add --calls."
             )
         found.append((path, kind))
-        check_output(path)
     if wants_html and (options.html or all(kind != "html" for _, kind in found)):
         found.append((str(html_path(options, call.file_stem)), "html"))
+    check_outputs([path for path, _ in found], [call.file, arguments["backing_file"]])
     # Absolute paths, because the program may change its working folder.
     return [(os.path.abspath(path), kind) for path, kind in found]
 
