@@ -53,6 +53,11 @@ def choose(wanted: str, *, several: bool = False, dead: bool = False) -> list[Fo
     else:
         found = [each for each in usable if each.alive and wanted in command_of(each.pid)]
     if not found:
+        left = wanted.isdecimal() and [e for e in known if e.pid == int(wanted) and e.records]
+        if left and has_ended(status_of(wanted)):
+            raise errors.ValueError(
+                f"process {wanted} has ended: `fastprof dump {wanted}` reads its records."
+            )
         raise errors.ValueError(f"{_why_not(wanted)} `fastprof ps` lists the processes.")
     if len(found) > 1 and not several:
         pids = ", ".join(str(each.pid) for each in found)
@@ -97,7 +102,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             connection.sendall(json.dumps(request).encode() + b"\n")
             text = _answer_of(connection, pid, timeout_s)
     except (ConnectionError, FileNotFoundError) as error:  # nothing takes its requests any more
-        raise errors.UnavailableError(_lost(process)) from error
+        raise _lost(process) from error
     except OSError as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         why = "Its GIL may be held, or it is stopped"
@@ -107,7 +112,7 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
             why += f"; `fastprof dump {pid}` reads its records all the same"
         raise errors.UnavailableError(f"process {pid} does not answer: {reason}. {why}.") from error
     if not text:
-        raise errors.UnavailableError(_lost(process))
+        raise _lost(process)
     answer: dict[str, Any] = json.loads(text)
     if answer.get("kept"):  # it did what was asked, and could not write the file
         raise errors.IoError(f"process {pid}: {answer['error']}")
@@ -118,14 +123,16 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
     return answer
 
 
-def _lost(process: FoundProcess) -> str:
+def _lost(process: FoundProcess) -> errors.UnavailableError:
     end = "has executed another program, or broke the connection"
     if has_ended(status_of(process.pid)):
         end = "has ended"
-    why = f"process {process.pid} {end} before it answered: what it had recorded for this request is lost"
-    if process.records:
-        why += f"; `fastprof dump {process.pid}` reads the records of its flight recorder"
-    return why
+    pid = process.pid
+    rest = f"; `fastprof dump {pid}` reads the records of its flight recorder"
+    return errors.UnavailableError(
+        f"process {pid} {end} before it answered: what it had recorded for this request is lost"
+        + (rest if process.records else "")
+    )
 
 
 def _answer_of(connection: socket.socket, pid: int, timeout_s: float) -> bytes:
