@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from fastprof.base import errors
 from fastprof.base.atomic_file import check_output, is_special
+from fastprof.base.short_paths import working_folder
 
 __all__ = ["check_outputs"]
 
@@ -40,4 +41,4 @@ def _is_same_file(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)
     except OSError:  # one does not exist yet
-        return os.path.realpath(path) == os.path.realpath(other)
+        return os.path.realpath(path) == os.path.realpath(os.path.join(working_folder(), other))

@@ -8,6 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from fastprof.base.short_paths import absolute_path
+
 __all__ = ["ProgramCall", "find_program"]
 
 
@@ -43,7 +45,7 @@ class ProgramCall(NamedTuple):
             return "stdin"
         name = self.target
         if self.kind == "script":
-            name = os.path.basename(os.path.abspath(name))  # resolves "." to the folder's name
+            name = os.path.basename(absolute_path(name))  # resolves "." to the folder's name
         return name.removesuffix(".py") or "program"
 
 

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.base.short_paths import absolute_path
 from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def recording_arguments(
         raise errors.ValueError(
             f"invalid --max-records-mb {options.max_records_mb}. Use 0 (automatic) or a number of megabytes."
         )
-    file = None if options.backing_file is None else os.path.abspath(options.backing_file)
+    file = None if options.backing_file is None else absolute_path(options.backing_file)
     if file is not None and os.path.lexists(file):
         raise errors.IoError(
             errno.EEXIST,
@@ -222,7 +223,7 @@ def _calls(options: argparse.Namespace, by_default: bool) -> bool | CallFilter |
 
 def _own_start() -> tuple[str, ...]:
     """Return the files whose code started the command `fastprof`; () in a notebook."""
-    script = os.path.abspath(sys.argv[0])
+    script = absolute_path(sys.argv[0])
     names = (os.path.basename(script), os.path.basename(os.path.dirname(script)))
     if names[0].startswith("fastprof") or names == ("__main__.py", "fastprof"):
         return (script, "<frozen runpy>")

@@ -33,6 +33,7 @@ def test_help_teaches(capsys: Capsys) -> None:
         assert "examples:" in text and "fastprof" in text
         for line in text.splitlines():
             assert len(line) <= 110
+        assert ".htmlmemory" not in text
     assert run() == 0
     assert "examples:" in capsys.readouterr().out
 
