@@ -17,7 +17,7 @@ from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
 from fastprof.cli.formats import FORMATS, default_trace, format_help, format_of
-from fastprof.cli.options import Subparsers, check_seconds, command_parser
+from fastprof.cli.options import Subparsers, check_sample, check_seconds, command_parser
 from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 
 __all__ = [
@@ -160,6 +160,7 @@ def profile_options(options: argparse.Namespace) -> dict[str, bool | float]:
     found: dict[str, bool | float] = {
         option: True for name, option in chosen.items() if getattr(options, name)
     }
+    check_sample(options.sample)
     if options.sample is not None:
         found["sample_hz"] = options.sample
     return found

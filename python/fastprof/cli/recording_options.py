@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
 from fastprof.base.short_paths import absolute_path
+from fastprof.cli.options import check_sample
 from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
 
 __all__ = ["add_recording_options", "memory_hint", "recording_arguments", "recording_options_given"]
+
+_MOST_US = 1e15  # as in CallFilter
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> Any:
@@ -156,6 +159,11 @@ def recording_arguments(
     """
     if options.sample_tasks and options.sample is None:
         options.sample = 1000.0
+    check_sample(options.sample)
+    if not 0 <= options.min_duration < _MOST_US:
+        raise errors.ValueError(
+            f"invalid --min-duration {options.min_duration:g}. Use a number of microseconds, 0 or more."
+        )
     if options.max_records_mb < 0:
         raise errors.ValueError(
             f"invalid --max-records-mb {options.max_records_mb}. Use 0 (automatic) or a number of megabytes."

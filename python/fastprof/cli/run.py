@@ -18,6 +18,7 @@ from fastprof.cli.html import add_html_options, html_path, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_table_options,
+    check_sample,
     check_table_options,
     command_parser,
     table_text,
@@ -163,11 +164,12 @@ def run(options: argparse.Namespace) -> int:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
     check_run_options(options)
     if options.sample_mode is not None:
-        options.sample = options.sample or 1000.0
+        options.sample = 1000.0 if options.sample is None else options.sample
         options.sample_tasks |= options.sample_mode == "awaits"
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
+        check_sample(options.sample)
         return run_under_recorder(call, options.flight_recorder or "1", options.sample)
     start_folder = working_folder()
     write_rank = None
