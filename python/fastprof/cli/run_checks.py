@@ -45,7 +45,3 @@ def check_run_options(options: argparse.Namespace) -> None:
                 f"--to is the format of the trace, and {instead} writes none in its place unless -o is given. Add"
                 " -o PATH, or leave --to out."
             )
-    if options.no_keep_records and options.ranks is None:
-        raise errors.ValueError(
-            "--no-keep-records is about --ranks. Add --ranks FOLDER, or leave it out."
-        )

@@ -77,7 +77,6 @@ def folder(tmp_path: Path) -> Path:
         (("run", "--flight-recorder=dump_folder=/proc/1e5", "s.py"), "Choose another dump_folder"),
         (("run", "--no-trace", "-o", "x.json", "s.py"), "-o is about the trace"),
         (("run", "--to", "perfetto", "--html", "s.py"), "Add -o PATH, or leave --to out"),
-        (("run", "--no-keep-records", "s.py"), "Add --ranks FOLDER"),
         (("run", "--min-duration", "-1", "s.py"), "invalid --min-duration -1."),
         (("run", "--sample=0", "--sample-mode", "cpu", "s.py"), "invalid --sample=0."),
         (("attach", "4711", "--sample=nan"), "invalid --sample=nan."),
