@@ -124,14 +124,12 @@ def ask(process: FoundProcess, request: dict[str, Any], timeout_s: float = 10.0)
 
 
 def _lost(process: FoundProcess) -> errors.UnavailableError:
-    end = "has executed another program, or broke the connection"
-    if has_ended(status_of(process.pid)):
+    pid, end = process.pid, "has executed another program, or broke the connection"
+    if has_ended(status_of(pid)):
         end = "has ended"
-    pid = process.pid
-    rest = f"; `fastprof dump {pid}` reads the records of its flight recorder"
+    rest = f"; `fastprof dump {pid}` reads its flight recorder" if process.records else ""
     return errors.UnavailableError(
-        f"process {pid} {end} before it answered: what it had recorded for this request is lost"
-        + (rest if process.records else "")
+        f"process {pid} {end} before it answered: what it had recorded for this request is lost{rest}"
     )
 
 
