@@ -28,11 +28,11 @@ from fastprof.attach.processes import (
 )
 from fastprof.base import errors
 from fastprof.base.formatting import counted
+from fastprof.base.sample_rate import MAX_SAMPLE_HZ, is_sample_rate
 from fastprof.decode.sample_rows import with_samples
 from fastprof.importers import load
 from fastprof.model.sampled_stacks import SampledStacks
 from fastprof.model.table import EventTable
-from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.profiler.stack_sampling import MAX_RUNS, of_program, room_problems, samples_of
 
 __all__ = ["OutsideProfile", "sample_from_outside"]
@@ -57,7 +57,7 @@ def sample_from_outside(pid: int, hz: float, seconds: float) -> OutsideProfile:
     CPython 3.13 to 3.15, and the version that runs this; others by py-spy's command, if it is installed. Linux.
     Raises errors.UnavailableError with the reason and what to do, errors.ValueError if there is no such process.
     """
-    if not 0 < hz <= MAX_SAMPLE_HZ:
+    if not is_sample_rate(hz):
         raise errors.ValueError(f"cannot sample at {hz:g} Hz. Use 1 to {MAX_SAMPLE_HZ}.")
     if sys.platform != "linux":
         raise errors.UnavailableError(

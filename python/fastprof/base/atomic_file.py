@@ -98,7 +98,13 @@ def check_output(path: str) -> None:
 
     Creates nothing: the folder must exist and be writable, and the path must not be a folder.
     """
-    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        folder = os.path.dirname(os.path.realpath(path))
+    except FileNotFoundError:  # of getcwd()
+        raise errors.IoError(
+            errno.ENOENT,
+            f"cannot write {path}: the working folder was removed. Use an absolute path, or cd to another folder.",
+        ) from None
     try:
         os.lstat(path)
     except OSError as error:

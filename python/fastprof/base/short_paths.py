@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["call_label", "is_installed", "shorten_paths"]
+__all__ = ["absolute_path", "call_label", "is_installed", "shorten_paths", "working_folder"]
 
 _CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?(?:\(\d+\)|:\d+ in ))")
 _NAMED = re.compile(r"(?:.*[/\\])?([^/\\]+)\((\d+)\): (.+)", re.DOTALL)
@@ -27,7 +27,7 @@ def shorten_paths(text: str, folder: str | None = None) -> str:
     """
     if "/" not in text:
         return text
-    own = folder if folder is not None else _working_folder()
+    own = folder if folder is not None else working_folder()
     return _CALL.sub(lambda found: _short(found[0], own.rstrip("/") + "/"), text)
 
 
@@ -59,8 +59,17 @@ def _short(path: str, folder: str) -> str:
     return path[len(folder) :] if folder != "/" and path.startswith(folder) else path
 
 
-def _working_folder() -> str:
+def working_folder() -> str:
+    """Return the working folder, or "/" if it was removed. Any thread."""
     try:
         return os.getcwd()
     except OSError:  # the working directory was removed
         return "/"
+
+
+def absolute_path(path: str) -> str:
+    """Return the absolute path; a relative path itself if the working folder was removed. Any thread."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path

@@ -13,6 +13,7 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.screen import Screen, paged
 
 __all__ = ["are_aggregates", "diff_aggregates", "report_aggregates"]
@@ -42,8 +43,14 @@ def report_aggregates(paths: Sequence[str], options: argparse.Namespace) -> int:
     _refuse(
         options, ("html", "csv", "tree", "flame", "memory", "by_shape", "by_stack", "top_level")
     )
+    check_outputs([options.json], paths)
     aggregates = Aggregates.merged([Aggregates.load(path) for path in paths])
     sort_by = _KEYS.get(options.sort_by, options.sort_by)
+    # Files first: whoever reads stdout may leave before the end (`| head`).
+    if options.json:
+        _write(
+            options.json, {"facts": aggregates.facts, "names": aggregate_rows(aggregates, sort_by)}
+        )
     screen = Screen.of(sys.stdout)
     table = aggregate_table(aggregates, sort_by, options.row_limit, screen.width, options.time_unit)
     with paged(options.pager):
@@ -51,10 +58,6 @@ def report_aggregates(paths: Sequence[str], options: argparse.Namespace) -> int:
         print(f"{', '.join(paths)} (aggregates, {size})")
         for line in (*aggregate_notes(aggregates), *table.split("\n")):
             print(screen.line(shorten_paths(line)))
-    if options.json:
-        _write(
-            options.json, {"facts": aggregates.facts, "names": aggregate_rows(aggregates, sort_by)}
-        )
     return 0
 
 
@@ -65,6 +68,7 @@ def diff_aggregates(options: argparse.Namespace) -> int:
     from fastprof.model.aggregates import Aggregates
 
     _refuse(options, ("html", "max_total_growth"))
+    check_outputs([options.json], [options.before, options.after])
     rows = compare_aggregates(Aggregates.load(options.before), Aggregates.load(options.after))
     orders: dict[str, Any] = {
         "growth": lambda row: (row.total_ns[0] - row.total_ns[1], row.name),
@@ -74,6 +78,12 @@ def diff_aggregates(options: argparse.Namespace) -> int:
     }
     if options.sort_by in orders:
         rows.sort(key=orders[options.sort_by])
+    if options.json:
+        names = [
+            {key: None if value != value else value for key, value in row.__dict__.items()}
+            for row in rows
+        ]
+        _write(options.json, {"before": options.before, "after": options.after, "names": names})
     screen = Screen.of(sys.stdout)
     print(f"A: {options.before}\nB: {options.after}\n")
     for line in comparison_table(rows, options.row_limit, screen.width).split("\n"):
@@ -91,12 +101,6 @@ def diff_aggregates(options: argparse.Namespace) -> int:
             f"EXCEEDED: {row.name}: {row.growth_percent:+.1f} %, more than {options.max_growth:g} %"
         )
         print(screen.line(text))
-    if options.json:
-        names = [
-            {key: None if value != value else value for key, value in row.__dict__.items()}
-            for row in rows
-        ]
-        _write(options.json, {"before": options.before, "after": options.after, "names": names})
     return 1 if exceeded else 0
 
 

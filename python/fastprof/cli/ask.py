@@ -53,6 +53,11 @@ def choose(wanted: str, *, several: bool = False, dead: bool = False) -> list[Fo
     else:
         found = [each for each in usable if each.alive and wanted in command_of(each.pid)]
     if not found:
+        left = wanted.isdecimal() and [e for e in known if e.pid == int(wanted) and e.records]
+        if left and has_ended(status_of(wanted)):
+            raise errors.ValueError(
+                f"process {wanted} has ended: `fastprof dump {wanted}` reads its records."
+            )
         raise errors.ValueError(f"{_why_not(wanted)} `fastprof ps` lists the processes.")
     if len(found) > 1 and not several:
         pids = ", ".join(str(each.pid) for each in found)

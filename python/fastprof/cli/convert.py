@@ -9,10 +9,10 @@ import shutil
 import sys
 import tempfile
 
-from fastprof.base.atomic_file import check_output
 from fastprof.cli.formats import FORMATS, add_format_option, format_help, format_of, write_table
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
+from fastprof.cli.outputs import check_outputs
 
 __all__ = ["add_parser"]
 
@@ -45,7 +45,7 @@ def convert(options: argparse.Namespace) -> int:
     """Convert the trace; return the exit code."""
     kind = format_of(options.output, options.to)
     if options.output != "-":
-        check_output(options.output)
+        check_outputs([options.output], options.input)
         write_table(load_traces(options.input, options), options.output, kind)
         return 0
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:

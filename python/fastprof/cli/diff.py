@@ -11,7 +11,6 @@ import sys
 from typing import Any, NamedTuple
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted, first_rows
 from fastprof.base.short_paths import shorten_paths
 from fastprof.base.text_style import cut_to_width, text_width
@@ -20,6 +19,7 @@ from fastprof.cli.aggregates import are_aggregates, diff_aggregates
 from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.loading import load_trace
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.screen import Screen
 
@@ -148,22 +148,25 @@ def diff(options: argparse.Namespace) -> int:
         raise errors.ValueError(
             "A and B are both - (standard input). Give the path of a file for one of them."
         )
-    if options.json:
-        check_output(options.json)
-    if are_aggregates([options.before, options.after]):
+    inputs = [options.before, options.after]
+    if are_aggregates(inputs):
         return diff_aggregates(options)
     page = html_path(options, "diff")
-    lists = [_listed(path, options) for path in (options.before, options.after)]
+    check_outputs([options.json, page], inputs)
+    lists = [_listed(path, options) for path in inputs]
     changes = _changes(_averages(lists[0]), _averages(lists[1]), options)
     total = _total(changes, options.per_call)
     changes = [_positive(change) for change in changes]
     exceeded = _exceeded(changes, total, options)
-    print(f"A: {options.before}\nB: {options.after}\n")
-    print(_text(_sorted(changes, options.sort_by), total, options))
+    # Files first: whoever reads stdout may leave before the end (`| head`).
     if options.json:
         _write_json(changes, total, options)
     if page is not None:
         _write_page(lists, page, options)
+    print(f"A: {options.before}\nB: {options.after}\n")
+    print(_text(_sorted(changes, options.sort_by), total, options))
+    if page is not None:
+        print_written(page, options)
     screen = Screen.of(sys.stdout)
     for line in exceeded:
         print(screen.line(line))
@@ -180,7 +183,6 @@ def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> Non
     titles = (os.path.basename(options.before), os.path.basename(options.after))
     before, after = lists
     export_comparison(before, after, path, titles=titles, sources=not options.no_source)
-    print_written(path, options)
 
 
 def _averages(events: Any) -> dict[str, Any]:

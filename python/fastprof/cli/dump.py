@@ -8,11 +8,11 @@ import contextlib
 import os
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, choose, default_stem
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, check_seconds, command_parser
+from fastprof.cli.outputs import check_outputs
 from fastprof.formats.backing_file import BACKING_MAGIC
 
 __all__ = ["add_parser"]
@@ -57,8 +57,7 @@ def dump(options: argparse.Namespace) -> int:
     outputs = options.output or [stem + SUFFIX]
     copies = [path for path in outputs if path.endswith(SUFFIX) and options.to is None]
     traces = [(path, format_of(path, options.to)) for path in outputs if path not in copies]
-    for path, _ in traces:
-        check_output(path)
+    check_outputs([path for path, _ in traces], [records])
     copy = copies[0] if copies else f"{records}.{os.urandom(4).hex()}.part"
     try:
         if os.path.lexists(copy):

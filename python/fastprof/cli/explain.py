@@ -10,10 +10,10 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
 from fastprof.cli.outcome import print_message
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.parser import OldSpelling
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
@@ -88,12 +88,13 @@ def explain_command(options: argparse.Namespace) -> int:
     """Explain a file, or a program that is run; return the exit code."""
     from fastprof.analysis.trace_checks import trace_problems
 
+    call: ProgramCall | None = getattr(options, "program", None)
     if options.explanation is not None:
-        check_output(options.explanation)
+        inputs = [options.file, *options.more]
+        check_outputs([options.explanation], [*inputs, None if call is None else call.file])
         options.explanation = os.path.abspath(
             options.explanation
         )  # the program may change its folder
-    call: ProgramCall | None = getattr(options, "program", None)
     if options.live:
         if call is None:
             raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")

@@ -21,6 +21,7 @@ __all__ = [
     "add_format_option",
     "add_outputs_option",
     "check_memory_path",
+    "default_trace",
     "format_help",
     "format_of",
     "write_table",
@@ -60,6 +61,11 @@ def check_memory_path(path: str) -> None:
         )
 
 
+def default_trace(stem: str, kind: str | None) -> str:
+    """Return the name of a trace that is given none. kind: one of FORMATS, or None: the default."""
+    return stem + (".trace.json" if kind in (None, "chrome") else FORMATS[str(kind)].suffixes[0])
+
+
 def write_table(table: EventTable, path: str, kind: str) -> None:
     """Write a table in one of FORMATS; show a progress bar on a terminal, and warnings as lines.
 
@@ -82,7 +88,9 @@ def write_table(table: EventTable, path: str, kind: str) -> None:
 
 def format_help() -> str:
     """Return the list of formats for a parser's epilog."""
+    suffixes = {kind: " ".join(each.suffixes) for kind, each in FORMATS.items()}
+    width = max(map(len, suffixes.values()))
     lines = ["formats and their suffixes (add .gz to compress):"]
     for kind, each in FORMATS.items():
-        lines.append(f"  {kind:<11}{' '.join(each.suffixes):<36}{each.description}")
+        lines.append(f"  {kind:<11}{suffixes[kind]:<{width}} {each.description}")
     return "\n".join(lines) + "\n"

@@ -7,7 +7,6 @@ import argparse
 import os
 from typing import Any
 
-from fastprof.base.atomic_file import check_output
 from fastprof.cli.outcome import print_message
 
 __all__ = [
@@ -42,9 +41,9 @@ def add_html_options(parser: argparse.ArgumentParser, in_place: str = "") -> Non
 
 
 def html_path(options: argparse.Namespace, trace: str) -> str | None:
-    """Return the path of the report to write; None if no report is requested. Call before anything is read or run.
+    """Return the path of the report to write; None if no report is requested. Callers check it with check_outputs().
 
-    trace: the trace's path, from which the default is made. Raises errors.Error if the report cannot be written.
+    trace: the trace's path, from which the default is made. Raises errors.ValueError for a suffix of other files.
     """
     if options.html is None and not options.open:
         return None
@@ -52,7 +51,6 @@ def html_path(options: argparse.Namespace, trace: str) -> str | None:
 
     path = options.html or free_path(_beside(trace))
     check_html_path(path)
-    check_output(path)
     return path
 
 
@@ -76,7 +74,7 @@ def _beside(trace: str) -> str:
 
 
 def write_report(table: Any, path: str, options: argparse.Namespace, notes: list[str]) -> None:
-    """Write the report of a table that was read from a file, and print its path. notes: lines in the report."""
+    """Write the report of a table that was read from a file. notes: lines in the report."""
     from fastprof.report.export import export_html
 
     # Metadata of the trace that describes the profiled machine; without it, the report would describe this one.
@@ -87,7 +85,6 @@ def write_report(table: Any, path: str, options: argparse.Namespace, notes: list
         if isinstance(table.metadata.get(name), (str, int))
     }
     export_html(table, path, sources=not options.no_source, facts=facts, notes=tuple(notes))
-    print_written(path, options)
 
 
 def print_written(path: str, options: argparse.Namespace) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted, format_time
 from fastprof.cli.formats import add_format_option, format_of, write_table
 from fastprof.cli.loading import load_traces
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser
+from fastprof.cli.outputs import check_outputs
 
 __all__ = ["add_parser", "merge_lines"]
 
@@ -38,7 +38,7 @@ def add_parser(commands: Subparsers) -> None:
 def merge(options: argparse.Namespace) -> int:
     """Merge the traces; return the exit code."""
     kind = format_of(options.output, options.to)
-    check_output(options.output)
+    check_outputs([options.output], options.files)
     table = load_traces(options.files, options)
     write_table(table, options.output, kind)
     lines = merge_lines(table) if len(options.files) > 1 else []

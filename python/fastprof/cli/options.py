@@ -8,6 +8,7 @@ from typing import Any
 
 from fastprof.base import errors
 from fastprof.base.formatting import suggestion
+from fastprof.base.sample_rate import MAX_SAMPLE_HZ, is_sample_rate
 from fastprof.cli.calls_text import add_call_options
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.screen import Screen
@@ -17,6 +18,7 @@ __all__ = [
     "Subparsers",
     "add_reading_options",
     "add_table_options",
+    "check_sample",
     "check_seconds",
     "check_table_options",
     "command_parser",
@@ -103,6 +105,14 @@ def check_seconds(seconds: float) -> None:
     if not 0 < seconds <= _MOST_SECONDS:  # false for nan, too
         raise errors.ValueError(
             f"invalid --seconds {seconds:g}. Use a number above 0, up to {_MOST_SECONDS}."
+        )
+
+
+def check_sample(rate_hz: float | None) -> None:
+    """Raise errors.ValueError for a value of --sample that is no rate at which can be sampled."""
+    if rate_hz is not None and not is_sample_rate(rate_hz):
+        raise errors.ValueError(
+            f"invalid --sample={rate_hz:g}. Use a number of samples a second above 0, up to {MAX_SAMPLE_HZ}."
         )
 
 

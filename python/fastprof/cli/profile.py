@@ -16,8 +16,8 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.formatting import counted
 from fastprof.cli.ask import PROCESSES, ask, choose, default_stem
-from fastprof.cli.formats import FORMATS, format_help, format_of
-from fastprof.cli.options import Subparsers, check_seconds, command_parser
+from fastprof.cli.formats import FORMATS, default_trace, format_help, format_of
+from fastprof.cli.options import Subparsers, check_sample, check_seconds, command_parser
 from fastprof.cli.outcome import patient_with_ctrl_c, print_message
 
 __all__ = [
@@ -97,7 +97,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="file of the trace (default: NAME-PID.trace.json); with --group, the pid is added",
+        help="file of the trace (default: NAME-PID.trace.json, or the suffix of --to); with --group, the pid is added",
     )
     parser.add_argument(
         "--to", choices=tuple(FORMATS), metavar="FORMAT", help="its format, whatever the suffix"
@@ -160,6 +160,7 @@ def profile_options(options: argparse.Namespace) -> dict[str, bool | float]:
     found: dict[str, bool | float] = {
         option: True for name, option in chosen.items() if getattr(options, name)
     }
+    check_sample(options.sample)
     if options.sample is not None:
         found["sample_hz"] = options.sample
     return found
@@ -256,7 +257,7 @@ def print_written(facts: dict[str, Any]) -> None:
 def output_path(options: argparse.Namespace, pid: int, several: bool) -> str:
     """Return the absolute path of the trace of a process. Raises errors.ValueError for an unknown suffix."""
     if options.output is None:
-        return os.path.abspath(f"{default_stem(pid)}.trace.json")
+        return os.path.abspath(default_trace(default_stem(pid), options.to))
     path: str = os.path.abspath(options.output)
     format_of(path, options.to)
     if not several:

@@ -8,6 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from fastprof.base.short_paths import absolute_path
+
 __all__ = ["ProgramCall", "find_program"]
 
 
@@ -30,6 +32,11 @@ class ProgramCall(NamedTuple):
         return "-c" if self.kind == "code" else self.target
 
     @property
+    def file(self) -> str | None:
+        """Path of the script; None for other programs."""
+        return self.target if self.kind == "script" else None
+
+    @property
     def file_stem(self) -> str:
         """File name, without suffix, of the default trace."""
         if self.kind == "code":
@@ -38,7 +45,7 @@ class ProgramCall(NamedTuple):
             return "stdin"
         name = self.target
         if self.kind == "script":
-            name = os.path.basename(os.path.abspath(name))  # resolves "." to the folder's name
+            name = os.path.basename(absolute_path(name))  # resolves "." to the folder's name
         return name.removesuffix(".py") or "program"
 
 

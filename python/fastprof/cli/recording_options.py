@@ -10,12 +10,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.base.short_paths import absolute_path
+from fastprof.cli.options import check_sample
 from fastprof.cli.parser import OldSpelling
 
 if TYPE_CHECKING:
     from fastprof.record.python_calls import CallFilter
 
 __all__ = ["add_recording_options", "memory_hint", "recording_arguments", "recording_options_given"]
+
+_MOST_US = 1e15  # as in CallFilter
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> Any:
@@ -155,11 +159,16 @@ def recording_arguments(
     """
     if options.sample_tasks and options.sample is None:
         options.sample = 1000.0
+    check_sample(options.sample)
+    if not 0 <= options.min_duration < _MOST_US:
+        raise errors.ValueError(
+            f"invalid --min-duration {options.min_duration:g}. Use a number of microseconds, 0 or more."
+        )
     if options.max_records_mb < 0:
         raise errors.ValueError(
             f"invalid --max-records-mb {options.max_records_mb}. Use 0 (automatic) or a number of megabytes."
         )
-    file = None if options.backing_file is None else os.path.abspath(options.backing_file)
+    file = None if options.backing_file is None else absolute_path(options.backing_file)
     if file is not None and os.path.lexists(file):
         raise errors.IoError(
             errno.EEXIST,
@@ -222,7 +231,7 @@ def _calls(options: argparse.Namespace, by_default: bool) -> bool | CallFilter |
 
 def _own_start() -> tuple[str, ...]:
     """Return the files whose code started the command `fastprof`; () in a notebook."""
-    script = os.path.abspath(sys.argv[0])
+    script = absolute_path(sys.argv[0])
     names = (os.path.basename(script), os.path.basename(os.path.dirname(script)))
     if names[0].startswith("fastprof") or names == ("__main__.py", "fastprof"):
         return (script, "<frozen runpy>")

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.cli.formats import add_outputs_option, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
@@ -53,35 +52,41 @@ def recover(options: argparse.Namespace) -> int:
     """Print the report and write the traces; return the exit code."""
     from fastprof import recover as read_backing_file
 
-    check_report_options(options)
     kinds = [format_of(path, options.to) for path in options.output]
-    for path in options.output:
-        check_output(path)
+    check_report_options(options, [options.file], options.output)
     table = read_backing_file(options.file, session=options.session)
+    # Before anything is printed: whoever reads stdout may leave before the end (`| head`).
+    for path, kind in zip(options.output, kinds, strict=True):
+        write_table(table, path, kind)
     if "processes" in table.metadata:
-        return _report_folder(options, kinds, table)
+        _report_folder(options, table)
+    else:
+        _report_file(options, table)
+    for path in options.output:
+        print(f"wrote {path}")
+    return 0
+
+
+def _report_file(options: argparse.Namespace, table: EventTable) -> None:
     facts = table.metadata["recovered"]
-    print(f"{options.file} (backing file, {counted(os.path.getsize(options.file), 'byte')})")
+    heading = f"{options.file} (backing file, {counted(os.path.getsize(options.file), 'byte')})"
     if not facts["session"]:
         state = "the process ended before its session had started"
     elif facts["ended"]:
         state = "the session was stopped"
     else:
         state = f"the session was not stopped: {counted(facts['open_ranges'], 'range')} open"
-    report_table(
-        table, options, [*_metadata(facts), state, *_missing(facts), *missing_lines(table)]
-    )
-    _write(options, kinds, table)
-    return 0
+    notes = [*_metadata(facts), state, *_missing(facts), *missing_lines(table)]
+    report_table(table, options, heading, notes)
 
 
-def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> int:
+def _report_folder(options: argparse.Namespace, table: EventTable) -> None:
     processes = table.metadata["processes"]
     sampled = {track.pid for track in table.tracks} - {each["pid"] for each in processes}
     count = len(processes) + len(sampled)
     facts = table.metadata.get("recovered")
     kind = "folder" if facts is None else "backing file"
-    print(f"{options.file} ({kind} of {counted(count, 'process', 'processes')})")
+    heading = f"{options.file} ({kind} of {counted(count, 'process', 'processes')})"
     notes: list[str] = []
     if facts is not None:
         from fastprof.record.shard_folder import FOLDER_FACT
@@ -98,15 +103,7 @@ def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: Eve
         )
     notes += [f"pid {pid}: samples; its flight recorder has the records" for pid in sorted(sampled)]
     notes += [f"missing: {problem}" for problem in table.metadata["problems"]]
-    report_table(table, options, notes)
-    _write(options, kinds, table)
-    return 0
-
-
-def _write(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> None:
-    for path, kind in zip(options.output, kinds, strict=True):
-        write_table(table, path, kind)
-        print(f"wrote {path}")
+    report_table(table, options, heading, notes)
 
 
 def _metadata(facts: Mapping[str, Any]) -> list[str]:

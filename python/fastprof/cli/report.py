@@ -6,16 +6,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
 from fastprof.base.short_paths import shorten_paths
 from fastprof.cli.aggregates import are_aggregates, report_aggregates
 from fastprof.cli.calls_text import notes_on_calls, shown_calls
-from fastprof.cli.html import add_html_options, html_path, write_report
+from fastprof.cli.html import add_html_options, html_path, print_written, write_report
 from fastprof.cli.loading import load_traces
 from fastprof.cli.merge import merge_lines
 from fastprof.cli.options import (
@@ -26,6 +25,7 @@ from fastprof.cli.options import (
     command_parser,
     table_text,
 )
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.screen import Screen, paged
 from fastprof.cli.summary_lines import dump_lines, missing_lines, summary_lines
 
@@ -75,7 +75,7 @@ def report(options: argparse.Namespace) -> int:
     files = [options.file, *options.more]
     if are_aggregates(files):
         return report_aggregates(files, options)
-    check_report_options(options)
+    check_report_options(options, files)
     table = load_traces(files, options)
     kind = table.metadata.get("format", "fastprof")
     notes = trace_notes(table)
@@ -83,13 +83,13 @@ def report(options: argparse.Namespace) -> int:
         table = table.without_overhead()
         notes.append("what recording cost is taken out of the times")
     if options.more:
-        print(f"{', '.join(files)} ({kind})")
+        heading = f"{', '.join(files)} ({kind})"
         notes = [*notes, *merge_lines(table)]
     elif options.file == "-":
-        print(f"standard input ({kind})")
+        heading = f"standard input ({kind})"
     else:
-        print(f"{options.file} ({kind}, {counted(os.path.getsize(options.file), 'byte')})")
-    report_table(table, options, notes)
+        heading = f"{options.file} ({kind}, {counted(os.path.getsize(options.file), 'byte')})"
+    report_table(table, options, heading, notes)
     return 0
 
 
@@ -159,24 +159,35 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     add_html_options(parser)
 
 
-def check_report_options(options: argparse.Namespace) -> None:
-    """Raise errors.Error for invalid options of report_table() and for files that cannot be written."""
+def check_report_options(
+    options: argparse.Namespace, inputs: Sequence[str], outputs: Sequence[str] = ()
+) -> None:
+    """Raise errors.Error for invalid options of report_table() and for files that cannot be written.
+
+    inputs: the files that the command reads. outputs: those that it writes itself.
+    """
     check_table_options(options)
     if options.depth is not None and options.depth < 1:
         raise errors.ValueError(f"invalid --depth {options.depth}. Use 1 or more levels.")
     if not 0 <= options.min_percent <= 100:
         raise errors.ValueError(f"invalid --min-percent {options.min_percent}. Use 0 to 100.")
-    for path in (options.csv, options.json):
-        if path:
-            check_output(path)
     options.html = html_path(options, options.file)
+    check_outputs([*outputs, options.csv, options.json, options.html], inputs)
 
 
-def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> None:
-    """Print a line about the process, the notes, and the averages; write the files that the options name."""
+def report_table(table: Any, options: argparse.Namespace, heading: str, notes: list[str]) -> None:
+    """Write the files that the options name; print the heading, a line about the process, the notes, and the averages.
+
+    The files come first: whoever reads stdout may leave before the end (`| head`).
+    """
     screen = Screen.of(sys.stdout)
+    events = shown_calls(table, options).events()
+    _write_files(table, events, options, notes)
     with paged(options.pager):
-        _print_report(table, shown_calls(table, options).events(), options, notes, screen)
+        print(heading)
+        _print_report(table, events, options, notes, screen)
+        if options.html:
+            print_written(options.html, options)
 
 
 def _print_report(
@@ -201,6 +212,9 @@ def _print_report(
             print(screen.line(line))
         if own_use := own_use_text(table.metadata):
             print(screen.line(f"CPU time of fastprof itself: {own_use}"))
+
+
+def _write_files(table: Any, events: Any, options: argparse.Namespace, notes: list[str]) -> None:
     if options.html:
         from fastprof.model.imports import own_code
 

@@ -10,28 +10,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.base.atomic_file import check_output
 from fastprof.base.formatting import counted
-from fastprof.base.short_paths import is_installed
+from fastprof.base.short_paths import absolute_path, is_installed, working_folder
 from fastprof.cli.calls_text import calls_lines
-from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
+from fastprof.cli.formats import FORMATS, check_memory_path, default_trace, format_help, format_of
 from fastprof.cli.html import add_html_options, html_path, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_table_options,
+    check_sample,
     check_table_options,
     command_parser,
     table_text,
 )
 from fastprof.cli.outcome import keep, print_message
+from fastprof.cli.outputs import check_outputs
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import (
     add_recording_options,
     memory_hint,
     recording_arguments,
-    recording_options_given,
 )
+from fastprof.cli.run_checks import check_run_options
 from fastprof.cli.screen import Screen
 from fastprof.cli.summary_lines import summary_lines
 
@@ -70,8 +71,6 @@ examples:
 # A program that exits within this time without having entered a range gets no table if it exits in a library or
 # with an error: it printed its help. Within the second one, if it exits in its parser of options.
 _AT_ONCE_S, _USAGE_S = 0.05, 2.0
-# Options that have their effect, or ask for nothing, with a flight recorder.
-_WITH_FLIGHT_RECORDER = {"--flight-recorder", "--sample", "--no-table", "--no-trace"}
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -87,7 +86,7 @@ def add_parser(commands: Subparsers) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="file of the trace (default: NAME.trace.json; formats are listed below)",
+        help="file of the trace (default: NAME.trace.json, or the suffix of --to; formats are listed below)",
     )
     parser.add_argument(
         "--to",
@@ -163,27 +162,16 @@ def run(options: argparse.Namespace) -> int:
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
+    check_run_options(options)
     if options.sample_mode is not None:
-        for name in ("flight_recorder", "ranks", "no_table"):
-            if getattr(options, name):
-                raise errors.ValueError(
-                    f"--sample-mode chooses a table, and with --{name.replace('_', '-')} none is printed:"
-                    " leave one out"
-                )
-        options.sample = options.sample or 1000.0
+        options.sample = 1000.0 if options.sample is None else options.sample
         options.sample_tasks |= options.sample_mode == "awaits"
     if options.flight_recorder is not None:
         from fastprof.cli.flight_run import run_under_recorder
 
-        given = set(recording_options_given(options, options.parser)) - _WITH_FLIGHT_RECORDER
-        if given:
-            raise errors.ValueError(
-                "--flight-recorder writes no trace and records by options of its own, without"
-                f" {', '.join(sorted(given))}. Leave these out, give what flight_recorder.start() takes as"
-                " --flight-recorder=with_stack=true, or ask the running program with fastprof profile."
-            )
+        check_sample(options.sample)
         return run_under_recorder(call, options.flight_recorder or "1", options.sample)
-    start_folder = os.getcwd()
+    start_folder = working_folder()
     write_rank = None
     if options.ranks is not None:
         from fastprof.ranks.handler import RankTraceHandler
@@ -233,7 +221,7 @@ def _outputs(
     found: list[tuple[str, str]] = []
     wants_html = _wants_html(options)
     if not options.no_trace and (options.output is not None or not wants_html):
-        path = options.output or f"{call.file_stem}.trace.json"
+        path = options.output or default_trace(call.file_stem, options.to)
         kind = format_of(path, options.to)
         if kind == "memory":
             if not arguments["profile_memory"]:
@@ -246,11 +234,11 @@ def _outputs(
                 f"cannot write {path}: this format shows calls of functions. Add --calls."
             )
         found.append((path, kind))
-        check_output(path)
     if wants_html and (options.html or all(kind != "html" for _, kind in found)):
         found.append((str(html_path(options, call.file_stem)), "html"))
+    check_outputs([path for path, _ in found], [call.file, arguments["backing_file"]])
     # Absolute paths, because the program may change its working folder.
-    return [(os.path.abspath(path), kind) for path, kind in found]
+    return [(absolute_path(path), kind) for path, kind in found]
 
 
 def _wants_html(options: argparse.Namespace) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.short_paths import absolute_path, working_folder
 from fastprof.cli.program_call import ProgramCall
 
 __all__ = ["Program", "end_threads", "ends_program", "leave_as"]
@@ -40,7 +41,7 @@ class Program:
         spec: importlib.machinery.ModuleSpec | None = None
         file: str | None = None
         if call.kind == "module":
-            self._first_path(os.getcwd())
+            self._first_path(working_folder())
             argv0 = "-m"
         elif call.kind == "code":
             argv0 = "-c"
@@ -51,7 +52,7 @@ class Program:
             self.code = self._compile(sys.stdin.buffer.read(), "<stdin>")
         else:
             # Absolute, as in the interpreter's own __file__ and tracebacks.
-            file = os.path.abspath(target)
+            file = absolute_path(target)
             if os.path.isdir(file) or zipfile.is_zipfile(file):
                 self._first_path(file)
                 outer = sys.modules.pop("__main__")  # otherwise its spec would be used

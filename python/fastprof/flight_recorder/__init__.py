@@ -242,8 +242,9 @@ def dump(
 def step() -> None:
     """End a step of the program, and begin the next: a range "ProfilerStep#N" (N modulo 4096).
 
-    Does nothing without a recorder. Call it once an iteration, on one thread. Until the first call, the steps of
-    torch's first optimizer are counted.
+    The first call only begins a step, since what came before it contains the start of the program. Does nothing
+    without a recorder. Call it once an iteration, on one thread. Until the first call, the steps of torch's first
+    optimizer are counted.
     """
     running = _running
     if running is not None:

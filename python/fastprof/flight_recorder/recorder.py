@@ -17,6 +17,7 @@ from typing import Any
 from fastprof import _core
 from fastprof._outputs import FORMATS
 from fastprof.base import errors
+from fastprof.base.sample_rate import MAX_SAMPLE_HZ
 from fastprof.decode.sample_file import SAMPLE_FILE_BYTES, samples_path
 from fastprof.flight_recorder import workers
 from fastprof.flight_recorder.aggregation import Aggregation
@@ -25,7 +26,6 @@ from fastprof.flight_recorder.step_times import StepTimes
 from fastprof.flight_recorder.step_work import StepWork
 from fastprof.flight_recorder.thread_stacks import thread_stacks
 from fastprof.profiler import profile, recording
-from fastprof.profiler.options import MAX_SAMPLE_HZ
 from fastprof.record.activities import ProfilerActivity
 from fastprof.record.process_folder import FOLDER_VARIABLE, ProcessFolder, stored_bytes
 from fastprof.record.ranges import record_function

@@ -234,7 +234,7 @@ class Gate:
                 red=True,
             )
             return
-        if self._update:
+        if self._update and self._outcomes:
             out.write_line(f"{counted(len(self._outcomes), 'test')} added to {self._baseline.path}")
             return
         if not self._outcomes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from fastprof.base import errors
 from fastprof.profiler.experimental_config import _ExperimentalConfig
 
 __all__ = ["config_fields", "missing_of_config", "sets_all_threads"]
@@ -34,12 +35,18 @@ def config_fields(config: Any) -> dict[str, Any]:
     """Return the fields of `config` by name; {} for None.
 
     PyTorch's own object may hide fields; those are read from its pickle state, a tuple of all fields
-    in the order of _ExperimentalConfig (older versions of torch: of the first fields only).
+    in the order of _ExperimentalConfig (older versions of torch: of the first fields only). Raises errors.ValueError
+    for an object that is no such configuration.
     """
     if config is None:
         return {}
     found = {name: getattr(config, name) for name in _NAMES if hasattr(config, name)}
-    if len(found) < len(_NAMES) and type(config).__name__ == "_ExperimentalConfig":
+    named = type(config).__name__ == "_ExperimentalConfig"
+    if not (found or named):
+        raise errors.ValueError(
+            f"experimental_config must be a fastprof._ExperimentalConfig or PyTorch's, not {config!r}"
+        )
+    if len(found) < len(_NAMES) and named:
         try:
             state = config.__getstate__()
         except Exception:

@@ -14,7 +14,7 @@ __all__ = ["make_folder", "tensorboard_trace_handler"]
 
 
 def tensorboard_trace_handler(
-    dir_name: str | os.PathLike[str],
+    dir_name: str | bytes | os.PathLike[str],
     worker_name: str | None = None,
     use_gzip: bool = False,
     use_python_export: bool = False,
@@ -34,7 +34,7 @@ def tensorboard_trace_handler(
 
     The handler runs on the thread that ends the trace.
     """
-    folder = os.fspath(dir_name)
+    folder = os.fsdecode(dir_name)
 
     def handler(prof: Any) -> None:
         import socket  # slow to load

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from numbers import Real
 from operator import index
 from types import FrameType
 from typing import Any, SupportsIndex
@@ -17,6 +16,7 @@ from typing import Any, SupportsIndex
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.base.native_numbers import Category, OverflowPolicy
+from fastprof.base.sample_rate import MAX_SAMPLE_HZ, is_sample_rate
 from fastprof.profiler.config import config_fields, missing_of_config, sets_all_threads
 from fastprof.record import python_calls as calls
 from fastprof.record.activities import (
@@ -37,8 +37,6 @@ OVERFLOW_POLICIES = {
 
 # The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
-
-MAX_SAMPLE_HZ = 20_000
 
 _warned: set[str] = set()
 
@@ -134,7 +132,13 @@ def make_options(
     asked = parse_activities(activities if activities is not None else ())
     explicit = activities is not None
     if activity_filters:
-        asked.update(parse_activities([{k: sorted(v) for k, v in activity_filters.items()}]))
+        if not isinstance(activity_filters, Mapping):
+            raise errors.ValueError(
+                "activity_filters must map activities to type names, such as {ProfilerActivity.CPU: ['cpu_op']},"
+                f" not {activity_filters!r}"
+            )
+        filters = parse_activities(activity_filters)
+        asked.update({a: None if t is None else tuple(sorted(t)) for a, t in filters.items()})
     if not explicit:
         for activity in ProfilerActivity:  # as in PyTorch
             if reason_of(activity) is None:
@@ -166,9 +170,10 @@ def make_options(
     if events and not wanted_counters:
         missing["performance_events"] = _core.counters_missing(events)
     if post_processing_timeout_s is not None:
-        if post_processing_timeout_s < 0:
+        limit: Any = post_processing_timeout_s
+        if not isinstance(limit, (int, float)) or not limit >= 0:
             raise errors.ValueError(
-                f"post_processing_timeout_s must be at least 0, not {post_processing_timeout_s}. Leave it out:"
+                f"post_processing_timeout_s must be a number, at least 0, not {limit!r}. Leave it out:"
                 " it has no effect."
             )
         missing["post_processing_timeout_s"] = (
@@ -222,7 +227,7 @@ def make_options(
             f"unknown python_memory {python_memory!r}. Use True or 'sampled' (a sample of the blocks), or 'exact' "
             "(each block)."
         )
-    if sample_hz is not None and not _is_rate(sample_hz):
+    if sample_hz is not None and not is_sample_rate(sample_hz):
         raise errors.ValueError(
             f"sample_hz must be above 0 and at most {MAX_SAMPLE_HZ}, not {sample_hz!r}. Use 100 to 1000, or None for"
             " no samples."
@@ -308,10 +313,6 @@ def make_options(
         sample_tasks=bool(sample_tasks),
         missing=missing,
     )
-
-
-def _is_rate(given: Any) -> bool:
-    return isinstance(given, Real) and 0 < float(given) <= MAX_SAMPLE_HZ
 
 
 def _traced_calls(python_calls: bool | calls.CallFilter) -> calls.CallFilter | None:

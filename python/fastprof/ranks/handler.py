@@ -211,7 +211,7 @@ def write_rank(
     return write_shard(
         table,
         path,
-        RankFacts(rank, world_size, -1, list(groups), "the caller"),
+        RankFacts(index(rank), index(world_size), -1, list(groups), "the caller"),
         clock={"end": clock} if clock else None,  # a "start" would say that the process began then
         missing=missing,
     )

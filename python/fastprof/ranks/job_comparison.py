@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.ranks.job import Job
 
 __all__ = ["Change", "compare_jobs"]
@@ -54,7 +55,9 @@ def compare_jobs(before: Job, after: Job) -> list[Change]:
     for job in (before, after):
         if len(job.complete_steps) < _LEAST_STEPS:
             raise errors.ValueError(
-                f"{job.folder}: {len(job.complete_steps)} steps that all ranks have. Record at least {_LEAST_STEPS}."
+                f"cannot compare {job.folder}: all of its ranks have only"
+                f" {counted(len(job.complete_steps), 'step')} in common, and a comparison needs {_LEAST_STEPS}."
+                " Record more steps on each rank."
             )
     draw = np.random.default_rng(0)
     jobs = (before, after)

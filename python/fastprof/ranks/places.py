@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from fastprof.base import errors
@@ -25,6 +25,7 @@ __all__ = [
     "make_place",
     "names_in",
     "open_file",
+    "remove_file",
 ]
 
 
@@ -106,6 +107,16 @@ def complete_file(path: str) -> Iterator[BinaryIO]:
         system.pipe_file(
             inner, memory.getvalue()
         )  # one request: stores show an object when it is complete
+
+
+def remove_file(path: str) -> None:
+    """Remove a file if it can be removed: for use after another error, which is the one to report."""
+    with suppress(Exception):
+        if is_url(path):
+            system, inner = file_system(path)
+            system.rm_file(inner)
+        else:
+            os.unlink(path)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,7 @@ from fastprof.ranks.environment import RankFacts
 from fastprof.ranks.event_names import NO_WAIT
 from fastprof.ranks.host_groups import RecordedCall
 from fastprof.ranks.manifest import FORMAT
-from fastprof.ranks.places import complete_file, join
+from fastprof.ranks.places import complete_file, join, remove_file
 from fastprof.ranks.step_rows import step_rows
 
 __all__ = [
@@ -134,8 +135,6 @@ def write_shard(
         write_statistics=["rank", "start_ns"],  # what readers skip files by; all take a quarter
     )
     data = written.getvalue()
-    with complete_file(f"{stem}.parquet") as file:
-        file.write(data)
     steps, origin = step_rows(table)
     manifest = {
         "format": FORMAT,
@@ -158,8 +157,15 @@ def write_shard(
         "steps_are": origin,
         **(details or {}),
     }
-    with complete_file(f"{stem}.json") as file:
-        file.write(json.dumps(manifest).encode())
+    text = json.dumps(manifest, default=index).encode()  # numbers of NumPy, too
+    with complete_file(f"{stem}.parquet") as file:
+        file.write(data)
+    try:
+        with complete_file(f"{stem}.json") as file:
+            file.write(text)
+    except BaseException:
+        remove_file(f"{stem}.parquet")  # without its manifest nobody reads it
+        raise
     return f"{stem}.json"
 
 

@@ -168,10 +168,10 @@ class StepGraph:
                     used = True
             if not used:
                 known = sorted({node.name for node in self.nodes if node.name})
-                raise errors.ValueError(
-                    f"no event of the step is named {wanted!r}. Use a name or a pattern of these: "
-                    f"{', '.join(known[:20])}."
-                )
+                remedy = f"Use a name or a pattern of these: {', '.join(known[:20])}."
+                if not known:
+                    remedy = "It has no op, kernel or collective: there is nothing to make faster."
+                raise errors.ValueError(f"no event of the step is named {wanted!r}. {remedy}")
         return found
 
 

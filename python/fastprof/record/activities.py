@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import Any, TypeVar
 
 from fastprof.base import errors
@@ -93,9 +94,15 @@ def as_activity(value: Any) -> ProfilerActivity:
 def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, ...] | None]:
     """Return the requested activities, each with its type names (None: all types).
 
-    items: activities, or mappings {activity: [type names]}; an empty list selects no type of that
-    activity. Raises errors.ValueError for an activity given twice, as PyTorch does.
+    items: activities, or mappings {activity: [type names]}, or one such mapping; an empty list selects no type of
+    that activity. Raises errors.ValueError for an activity given twice, as PyTorch does, and for what is no list.
     """
+    if isinstance(items, Mapping):
+        items = [items]
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise errors.ValueError(
+            f"activities must be a list, not {items!r}. Use [ProfilerActivity.CPU]."
+        )
     asked: dict[ProfilerActivity, tuple[str, ...] | None] = {}
     for item in items:
         pairs = item.items() if isinstance(item, Mapping) else [(item, None)]
@@ -106,6 +113,10 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
                     f"the activity {activity.name} is listed twice. List it once, with all its types."
                 )
             types = getattr(names, "activity_types", names)
+            if isinstance(types, str) or not isinstance(types, (Iterable, NoneType)):
+                raise errors.ValueError(
+                    f"the types of {activity.name} must be a list of names, not {types!r}. Put them into one."
+                )
             asked[activity] = None if types is None else tuple(str(name) for name in types)
     return asked
 

@@ -11,6 +11,7 @@ from typing import Any
 import fastprof._core as _core
 from fastprof.base import errors
 from fastprof.base.observer import Observer
+from fastprof.base.short_paths import absolute_path
 from fastprof.record.subinterpreters import Subinterpreters
 
 __all__ = ["CallFilter", "TracedCalls"]
@@ -57,7 +58,7 @@ class CallFilter:
                 )
             texts = tuple(os.fspath(one) for one in value)
             if "files" in name:  # most code objects have absolute paths
-                texts = tuple(t if t.startswith("<") else os.path.abspath(t) for t in texts)
+                texts = tuple(t if t.startswith("<") else absolute_path(t) for t in texts)
             object.__setattr__(self, name, texts)
         if self.max_depth is not None and not 0 < self.max_depth < 1 << 32:
             raise errors.ValueError(

@@ -75,6 +75,11 @@ def folder(tmp_path: Path) -> Path:
         (("run", "--flight-recorder=hang=60", "s.py"), "did you mean hang_s?"),
         (("run", "--flight-recorder=on_exception=maybe", "s.py"), "Use true or false"),
         (("run", "--flight-recorder=dump_folder=/proc/1e5", "s.py"), "Choose another dump_folder"),
+        (("run", "--no-trace", "-o", "x.json", "s.py"), "-o is about the trace"),
+        (("run", "--to", "perfetto", "--html", "s.py"), "Add -o PATH, or leave --to out"),
+        (("run", "--min-duration", "-1", "s.py"), "invalid --min-duration -1."),
+        (("run", "--sample=0", "--sample-mode", "cpu", "s.py"), "invalid --sample=0."),
+        (("attach", "4711", "--sample=nan"), "invalid --sample=nan."),
         (("ranks", ".", "--max-growth", "1"), "Add --before"),
         (("ranks", ".", "-o", "t.json", "--html", "t.html"), "two answers"),
     ],
@@ -86,6 +91,18 @@ def test_wrong_usage_ends_with_2_before_the_program_runs(
     assert (result.returncode, result.stdout) == (2, b"")
     assert message in result.stderr.decode() and b"Traceback" not in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["s.py"]
+
+
+def test_a_working_folder_that_was_removed(folder: Path) -> None:
+    command = f"{sys.executable} -m fastprof"
+    script = f'mkdir gone; cd gone; rmdir ../gone; {command} run "$@" {folder}/s.py'
+    for words, code in (([], 2), (["-o", f"{folder}/t.json"], 0), (["--no-trace"], 0)):
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *words], cwd=folder, stderr=subprocess.PIPE
+        )
+        assert done.returncode == code and b"Traceback" not in done.stderr
+        assert (b"the working folder was removed" in done.stderr) == (code == 2)
+    assert len(fastprof.load(folder / "t.json").events())
 
 
 def test_exits_at_once(folder: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,26 @@ def test_commands_that_cannot_print(stdout: str, tmp_path: Path) -> None:
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=600)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert "error: cannot write to stdout: " in done.stderr
+
+
+def test_files_are_written_though_nobody_reads_what_is_printed(tmp_path: Path) -> None:
+    fastprof.EventTable(
+        {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("a")]
+    ).export(tmp_path / "t.json")
+    record = "import sys, fastprof\nfastprof.profile(backing_file=sys.argv[1], keep_backing_file=True).start()"
+    python("-c", record, tmp_path / "records", check=True)
+    for words, outputs in (
+        ("report t.json --csv 1.csv --json 1.json --html=1.html", "1.csv 1.json 1.html"),
+        ("diff t.json t.json --json 2.json --html=2.html", "2.json 2.html"),
+        ("recover records -o 3.json -o 3.csv --html=3.html", "3.json 3.csv 3.html"),
+    ):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-u", "-m", "fastprof", *words.split()]
+        done = subprocess.run(command, stdout=writer, cwd=tmp_path, timeout=600)
+        os.close(writer)
+        assert done.returncode == 1
+        assert all((tmp_path / name).stat().st_size for name in outputs.split()), words
 
 
 def test_a_profile_that_has_something_to_report(tmp_path: Path) -> None:

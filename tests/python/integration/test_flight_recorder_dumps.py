@@ -87,6 +87,9 @@ def test_dumps_of_a_running_and_of_a_killed_process_have_every_record(
         process.wait()
         (row,) = listed()
         assert row["state"] == "ended" and row["command"] == f"-c {threads}"
+        for words in (("profile", process.pid, "--seconds", 1), ("live", "--once", process.pid)):
+            said = python("-m", "fastprof", *words).stderr
+            assert f"has ended: `fastprof dump {process.pid}` reads its records" in said
         command(
             "dump", process.pid, "-o", tmp_path / "dead.flight", "-o", tmp_path / "dead.pftrace"
         )

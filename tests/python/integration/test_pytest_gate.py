@@ -98,8 +98,9 @@ def test_every_test_in_another_file(tmp_path: Path) -> None:
     assert code == 0 and "3 passed" in said and "3 tests added to" in said
     code, said = run(tmp_path, *words, "--fastprof-max-growth", "100000")
     assert code == 0 and "not compared" not in said
-    code, said = run(tmp_path, "--fastprof", "-k", "plain")
-    assert code == 0 and "no test was measured" in said
+    for words in ([], ["--fastprof-update"]):
+        code, said = run(tmp_path, "--fastprof", "-k", "plain", *words)
+        assert code == 0 and "no test was measured" in said and "added to" not in said
 
 
 ODD = """

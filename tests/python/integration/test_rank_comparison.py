@@ -132,7 +132,7 @@ def test_ranks_without_common_collectives_are_shown_apart(tmp_path: Path) -> Non
     for rank in range(2):
         fastprof.ranks.write(simulated.table(rank), tmp_path, rank=rank, world_size=3)
     lone = table_of([(profiler_step(n), 9 * n, 9 * n + 5) for n in range(5)])
-    fastprof.ranks.write(lone, tmp_path, rank=2, world_size=3)
+    fastprof.ranks.write(lone, tmp_path, rank=np.int64(2), world_size=np.int64(3))
     job = fastprof.ranks.open(tmp_path)
     assert job.uncalibrated == [2]
     merged = fastprof.ranks.timeline(job)
@@ -140,6 +140,10 @@ def test_ranks_without_common_collectives_are_shown_apart(tmp_path: Path) -> Non
     assert int(ranges.sum()) == sum(len(simulated.table(rank)) for rank in range(2))
     with pytest.raises(fastprof.errors.ValueError, match="clock of rank 2 cannot be compared"):
         fastprof.ranks.timeline(job, [0, 2])
+    (tmp_path / "other" / "rank-00001.json").mkdir(parents=True)  # so that it cannot be written
+    with pytest.raises(fastprof.errors.IoError):
+        fastprof.ranks.write(lone, tmp_path / "other", rank=1, world_size=3)
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["rank-00001.json"]
 
 
 def test_two_runs_are_compared(tmp_path: Path) -> None:

@@ -317,6 +317,8 @@ def test_a_stream_that_waits_for_its_own_number(
 def test_a_step_without_any_time(tmp_path: Path) -> None:
     job = job_of(tmp_path, [table_of([(profiler_step(0), 5, 5), (OP, 5, 5)])])
     assert job.step_graph(0).length_ns == 0 and job.step_graph(0).path() == []
+    with pytest.raises(fastprof.errors.ValueError, match="there is nothing to make faster"):
+        job.step_graph(0).length_if_ns({"absent": 2})
     printed = python("-m", "fastprof", "ranks", ".", cwd=tmp_path, check=True).stdout
     assert "1 step" in printed
 

@@ -33,6 +33,7 @@ def test_help_teaches(capsys: Capsys) -> None:
         assert "examples:" in text and "fastprof" in text
         for line in text.splitlines():
             assert len(line) <= 110
+        assert ".htmlmemory" not in text
     assert run() == 0
     assert "examples:" in capsys.readouterr().out
 
@@ -263,3 +264,25 @@ def test_a_report_needs_a_trace(
         assert "no trace to read. Add FILE" in capsys.readouterr().err
     assert run("report", "--html", trace) == 0  # FILE, where it looks like the path of the page
     assert str(trace) in capsys.readouterr().out
+
+
+def test_an_input_is_never_replaced(pair: tuple[Path, Path], capsys: Capsys) -> None:
+    a, b = pair
+    link = a.with_name("link.html")
+    link.symlink_to(b)
+    before = a.read_bytes(), b.read_bytes()
+    for words, path in (
+        (("report", "--csv", a, a), a),
+        (("report", f"--html={link}", a, b), link),
+        (("diff", "--json", a, a, b), a),
+        (("convert", "--to", "native", a, a), a),
+        (("merge", "--to", "csv", "-o", b, a, b), b),
+        (("explain", "--explanation", b, a, b), b),
+        (("run", "--to", "csv", "-o", a, a), a),
+    ):
+        assert run(*words) == 2
+        message = f"cannot write {path}: the command reads this file, and would replace it."
+        assert message in capsys.readouterr().err
+    assert run("report", "--csv", "one", "--json", "./one", a) == 2
+    assert "two results have this name" in capsys.readouterr().err
+    assert (a.read_bytes(), b.read_bytes()) == before

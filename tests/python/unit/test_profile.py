@@ -201,6 +201,12 @@ def test_nothing_left_to_profile() -> None:
         ({"python_calls": 3}, "python_calls must be True, False or a CallFilter"),
         ({"counters": "cycles"}, "counters must be a list of names"),
         ({"counters": [1]}, "counters must be a list of names"),
+        ({"activities": fastprof.ProfilerActivity.CPU}, "activities must be a list"),
+        ({"activities": "CPU"}, "activities must be a list"),
+        ({"activities": {"CPU": "cpu_op"}}, "types of CPU must be a list"),
+        ({"activity_filters": 3}, "activity_filters must map activities"),
+        ({"post_processing_timeout_s": "x"}, "post_processing_timeout_s must be a number"),
+        ({"experimental_config": 3}, "experimental_config must be a .*_ExperimentalConfig"),
     ],
 )
 def test_wrong_arguments(given: dict[str, Any], message: str) -> None:
@@ -259,11 +265,13 @@ def test_methods_of_pytorchs_profilers_exist() -> None:
 
 
 def test_activity_filter_leaves_ranges_out() -> None:
-    with fastprof.profile(activities=[{"CPU": ["cpu_instant_event"]}]) as p:
-        with record_function("x"):
-            fastprof.mark("m")
-    table = p.event_table
-    assert [table.name(row) for row in range(len(table))] == ["m"]
+    chosen = {"CPU": ["cpu_instant_event"]}
+    for options in ({"activities": [chosen]}, {"activities": chosen}, {"activity_filters": chosen}):
+        with fastprof.profile(**options) as p:
+            with record_function("x"):
+                fastprof.mark("m")
+        table = p.event_table
+        assert [table.name(row) for row in range(len(table))] == ["m"]
 
 
 def test_bounded_memory_counts_what_it_drops() -> None:

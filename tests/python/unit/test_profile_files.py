@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_tensorboard_handler(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "for me"
     for arguments in ({}, {"worker_name": "w", "use_gzip": True}):
         with fastprof.profile(
-            on_trace_ready=fastprof.tensorboard_trace_handler(folder, **arguments)  # type: ignore[arg-type]
+            on_trace_ready=fastprof.tensorboard_trace_handler(os.fsencode(folder), **arguments)  # type: ignore[arg-type]
         ):
             pass
     first, second = sorted(folder.iterdir(), key=lambda path: len(path.suffixes[-1]))[::-1]

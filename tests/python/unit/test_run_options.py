@@ -213,6 +213,12 @@ def test_earlier_spellings_work_and_name_the_new_ones(
         assert '"findings"' in text or '"first"' in text
 
 
+def test_a_trace_without_a_name_has_the_suffix_of_its_format(tmp_path: Path) -> None:
+    for kind, name in (("speedscope", "command.speedscope.json"), ("chrome", "command.trace.json")):
+        assert cli.main(["run", "--no-table", "--to", kind, "-c", RANGES]) == 0
+        assert (tmp_path / name).is_file()
+
+
 def test_a_page_of_a_run_has_the_name_that_is_given(tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / "work.py").write_text(RANGES)
     assert cli.main(["run", "--html=page.html", "--no-table", "work.py", "--html"]) == 0
