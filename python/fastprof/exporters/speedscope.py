@@ -23,6 +23,7 @@ from fastprof.model.tree import EventTree
 
 __all__ = ["export_speedscope", "nesting", "speedscope_profile", "thread_brackets"]
 
+_MOST_CUTS = 8  # pieces a range on average; n ranges that all overlap would have n * n / 2
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -46,6 +47,7 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
 
     The format requires the events of a thread to nest properly: a range that partly overlaps an
     earlier one is cut in two at the earlier one's end, as one of a task is at the end of the call that began it.
+    Where most ranges overlap many others, only the first part remains.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     used, frame = np.unique(tree.take(tree.table.name_id), return_inverse=True)
@@ -93,7 +95,8 @@ def thread_brackets(
         rows = np.flatnonzero(nests & (thread == number))
         rows = rows[np.lexsort((-end[rows], start[rows]))]
         columns = (start[rows] - origin, end[rows] - origin, frame[rows])
-        found.append((number, _brackets(zip(*(c.tolist() for c in columns), strict=True))))
+        spans = zip(*(c.tolist() for c in columns), strict=True)
+        found.append((number, _brackets(spans, _MOST_CUTS * len(rows))))
     return (int(end[nests].max()) - origin if found else 0), found
 
 
@@ -106,7 +109,7 @@ def nesting(tree: EventTree) -> NDArray[np.bool_]:
     return nests
 
 
-def _brackets(spans: Any) -> Iterator[tuple[bool, int, int]]:
+def _brackets(spans: Any, cuts: int) -> Iterator[tuple[bool, int, int]]:
     open_: list[tuple[int, int]] = []  # (end, frame)
     rests: list[
         tuple[int, int, int]
@@ -116,7 +119,9 @@ def _brackets(spans: Any) -> Iterator[tuple[bool, int, int]]:
             at, closed = open_.pop()
             yield False, closed, at
         if open_ and end > open_[-1][0]:
-            heapq.heappush(rests, (open_[-1][0], -end, frame))
+            if cuts:
+                heapq.heappush(rests, (open_[-1][0], -end, frame))
+                cuts -= 1
             end = open_[-1][0]
         yield True, frame, start
         open_.append((end, frame))
