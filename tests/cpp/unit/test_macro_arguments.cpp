@@ -82,8 +82,8 @@ struct NoText {
 
 TEST(what_a_conversion_to_text_throws_is_propagated) {
   Running session;
-  CHECK_THROWS(std::out_of_range, { FASTPROF_RANGE_DYNAMIC(NoText()); });
-  CHECK_THROWS(std::out_of_range, { FASTPROF_RANGE_ARGS("x", "a", "known", "b", NoText()); });
+  CHECK_THROWS(std::out_of_range, [] { FASTPROF_RANGE_DYNAMIC(NoText()); }());
+  CHECK_THROWS(std::out_of_range, [] { FASTPROF_RANGE_ARGS("x", "a", "known", "b", NoText()); }());
   CHECK_EQ(session.stop().size(), size_t{0});
 }
 
