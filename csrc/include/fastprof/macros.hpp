@@ -29,7 +29,9 @@
 
 #if defined(FASTPROF_DISABLE)
 
-// sizeof does not evaluate its operand, and counts as a use of a variable.
+// Not evaluated, and counts as a use of a variable.
+#define FASTPROF_DETAIL_UNUSED(value) (false ? static_cast<void>(value) : static_cast<void>(0))
+
 #define FASTPROF_RANGE_IN(category_mask, name) static_cast<void>(0)
 #define FASTPROF_RANGE(name) static_cast<void>(0)
 #define FASTPROF_WAIT(name) static_cast<void>(0)
@@ -37,11 +39,11 @@
 #define FASTPROF_FUNCTION() static_cast<void>(0)
 #define FASTPROF_RANGE_ARGS(name, ...) static_cast<void>(0)
 #define FASTPROF_MARK(name) static_cast<void>(0)
-#define FASTPROF_COUNTER(name, value) static_cast<void>(sizeof(value))
-#define FASTPROF_FLOW_BEGIN(id) static_cast<void>(sizeof(id))
-#define FASTPROF_FLOW_END(id) static_cast<void>(sizeof(id))
+#define FASTPROF_COUNTER(name, value) FASTPROF_DETAIL_UNUSED(value)
+#define FASTPROF_FLOW_BEGIN(id) FASTPROF_DETAIL_UNUSED(id)
+#define FASTPROF_FLOW_END(id) FASTPROF_DETAIL_UNUSED(id)
 #define FASTPROF_ASYNC_BEGIN(name) 0
-#define FASTPROF_ASYNC_END(handle) static_cast<void>(sizeof(handle))
+#define FASTPROF_ASYNC_END(handle) FASTPROF_DETAIL_UNUSED(handle)
 
 #else
 

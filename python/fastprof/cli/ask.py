@@ -129,7 +129,7 @@ def _lost(process: FoundProcess) -> errors.UnavailableError:
         end = "has ended"
     rest = f"; `fastprof dump {pid}` reads its flight recorder" if process.records else ""
     return errors.UnavailableError(
-        f"process {pid} {end} before it answered: what it had recorded for this request is lost{rest}"
+        f"process {pid} {end} before it answered: anything it had recorded for this request is lost{rest}"
     )
 
 

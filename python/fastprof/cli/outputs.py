@@ -38,7 +38,5 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None] = 
 def _is_same_file(path: str, other: str) -> bool:
     if is_special(path):  # a pipe or device keeps what was written before
         return False
-    try:
-        return os.path.samefile(path, other)
-    except OSError:  # one does not exist yet
-        return os.path.realpath(path) == os.path.realpath(os.path.join(working_folder(), other))
+    # Not os.path.samefile(): of two hard links, the one that is written becomes a new file.
+    return os.path.realpath(path) == os.path.realpath(os.path.join(working_folder(), other))

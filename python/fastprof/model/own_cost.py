@@ -52,18 +52,22 @@ def without_own_cost(table: EventTable, cost: Mapping[str, Any] | None) -> Event
         before = np.searchsorted(end[by_end], start[listed], side="left")
         # Rounded here, and an end is moved as far as its begin, so that rounding makes no row longer than it was.
         shift = np.rint(begun[:-1] + ended[before])
-        shifted = np.maximum.accumulate(start[listed] - shift)
         count = np.searchsorted(start[listed], end[listed], side="left")
         count = np.maximum(count, np.arange(1, len(rows) + 1))
         before = np.searchsorted(end[by_end], end[listed], side="left")
         until = np.maximum(np.rint(begun[count] + ended[before]), shift)
+        # Time does not run backwards where events cost less than that: begins and ends stay in their order.
+        points = np.concatenate((start[listed] - shift, end[listed] - until))
+        order = np.argsort(np.concatenate((start[listed], end[listed])), kind="stable")
+        points[order] = np.maximum.accumulate(points[order])
+        shifted, stopped = points[: len(rows)], points[len(rows) :]
         others = np.flatnonzero(thread == each)
         others = np.setdiff1d(others, listed, assume_unique=True)
         before = np.searchsorted(start[listed], start[others], side="right") - 1
         moved = np.where(before >= 0, (start[listed] - shifted)[np.maximum(before, 0)], 0.0)
         new_start[others], new_end[others] = start[others] - moved, end[others] - moved
         new_start[listed] = shifted
-        new_end[listed] = np.maximum(shifted, end[listed] - until)
+        new_end[listed] = np.maximum(shifted, stopped)
     columns = {"start_ns": new_start, "end_ns": new_end}
     return table.with_columns(
         {name: np.rint(each).astype(np.int64) + origin_ns for name, each in columns.items()}

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from numbers import Real
 from operator import index
 from types import FrameType
 from typing import Any, SupportsIndex
@@ -171,7 +172,7 @@ def make_options(
         missing["performance_events"] = _core.counters_missing(events)
     if post_processing_timeout_s is not None:
         limit: Any = post_processing_timeout_s
-        if not isinstance(limit, (int, float)) or not limit >= 0:
+        if not isinstance(limit, Real) or not float(limit) >= 0:
             raise errors.ValueError(
                 f"post_processing_timeout_s must be a number, at least 0, not {limit!r}. Leave it out:"
                 " it has no effect."

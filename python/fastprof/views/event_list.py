@@ -316,9 +316,14 @@ class EventList(ListOutputs[T]):
 
 
 def _unlinked(events: Iterable[T]) -> list[T]:
-    copied: list[Any] = [copy.copy(event) for event in events]
-    for event in copied:
-        event.cpu_parent, event.cpu_children = None, []
+    copied: list[Any] = []
+    for event in events:
+        if isinstance(event, FunctionEvent):
+            copied.append(event.unlinked())
+            continue
+        other: Any = copy.copy(event)
+        other.cpu_parent, other.cpu_children = None, []
+        copied.append(other)
     return copied
 
 

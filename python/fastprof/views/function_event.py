@@ -20,6 +20,10 @@ class RowSource(Protocol):
         """The events that were assigned to, by row."""
 
     @property
+    def kept(self) -> Mapping[int, FunctionEvent]:
+        """The events to which attributes were added, by row."""
+
+    @property
     def fields(self) -> Sequence[str]:
         """The field names that `read` accepts."""
 
@@ -245,7 +249,7 @@ class FunctionEvent(FormattedTimesMixin):
         # A row's event is pickled as its row number; its relatives are in the tree. Recursion over
         # them would fail at about a thousand levels.
         rows: RowSource | None = self.__dict__.get("_rows")
-        if rows is None or rows.pinned or type(self) is not FunctionEvent:
+        if rows is None or rows.pinned or rows.kept or type(self) is not FunctionEvent:
             return super().__reduce_ex__(protocol)
         return _event_of_row, (rows, self.__dict__["_index"])
 
@@ -255,12 +259,28 @@ class FunctionEvent(FormattedTimesMixin):
         copied.__setstate__(self.__getstate__())
         return copied
 
+    def unlinked(self) -> FunctionEvent:
+        """Return a copy without relatives, for a list that links its events by their times.
+
+        What the event gave to rows elsewhere is its own there, unless these are listed as its children.
+        """
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(self._state(without=("cpu_parent", "cpu_children")))
+        copied.cpu_parent, copied.cpu_children = None, []
+        if "_away" in copied.__dict__:
+            copied.__dict__["_away"] = (copied._away_us()[0], 0.0)
+        return copied
+
     def __getstate__(self) -> dict[str, Any]:
+        return self._state()
+
+    def _state(self, without: tuple[str, ...] = ()) -> dict[str, Any]:
         rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None:
-            return dict(self.__dict__)
-        state = {name: getattr(self, name) for name in rows.fields}
-        state.update((k, v) for k, v in self.__dict__.items() if k not in ("_rows", "_index"))
+            return {k: v for k, v in self.__dict__.items() if k not in without}
+        state = {name: getattr(self, name) for name in rows.fields if name not in without}
+        left_out = ("_rows", "_index", *without)
+        state.update((k, v) for k, v in self.__dict__.items() if k not in left_out)
         if any(away := self._away_us()):
             state["_away"] = away
         return state
@@ -292,7 +312,7 @@ class FunctionEvent(FormattedTimesMixin):
         had it, it sets use_device to "cuda" if unset. Raises EventViewError for a device event.
         """
         self._expect_cpu("append_kernel needs a CPU event")
-        kernels = self.kernels
+        kernels = [*self.kernels]
         if end is None:
             kernels.append(Kernel(name, device, duration))
         else:
@@ -306,7 +326,7 @@ class FunctionEvent(FormattedTimesMixin):
         """Append a direct child. Raises EventViewError unless both are CPU FunctionEvents."""
         self._expect_cpu("only CPU events have CPU children")
         _expect_cpu_event(child, "child")
-        children = self.cpu_children
+        children = [*self.cpu_children]
         children.append(child)
         self.cpu_children = children
 

@@ -15,7 +15,12 @@ int main() {
   FASTPROF_RANGE_ARGS("off", "value", count());
   FASTPROF_MARK("off");
   FASTPROF_COUNTER("off", count());
-  FASTPROF_FLOW_BEGIN(static_cast<unsigned>(count()));
+  struct Packet {
+    unsigned id : 12;
+  };
+  const Packet packet{7};
+  FASTPROF_COUNTER("off", packet.id);
+  FASTPROF_FLOW_BEGIN([] { return static_cast<unsigned>(count()); }());
   FASTPROF_FLOW_END(static_cast<unsigned>(count()));
   const auto handle = FASTPROF_ASYNC_BEGIN("off");
   FASTPROF_ASYNC_END(handle);

@@ -151,14 +151,18 @@ def test_a_copied_event_is_its_own(profile: fastprof.profile) -> None:
     """So lists of some of the events, which link copies, change nothing of the profile."""
     before = [(e.key, e.count, e.self_cpu_time_total) for e in profile.key_averages()]
     copied = copy.copy(profile.events()[0])
-    copied.name, copied.cpu_children = "renamed", []
+    copied.name = "renamed"
+    copied.append_kernel("kernel", 0, 5.0)
+    copied.append_cpu_child(copied)
     outer = fastprof.EventList(e for e in profile.events() if e.name == "outer")
     (alone,) = outer.key_averages()
     assert alone.self_cpu_time_total == alone.cpu_time_total
     assert [(e.key, e.count, e.self_cpu_time_total) for e in profile.key_averages()] == before
+    assert profile.events()[0].kernels == [] and len(profile.events()[0].cpu_children) == 1
 
 
 def test_added_attributes_are_kept(profile: fastprof.profile) -> None:
     events = profile.events()
     events[0].note = "mine"
-    assert events[0].note == "mine" and pickle.loads(pickle.dumps(events))[0].note == "mine"
+    for again in (events, pickle.loads(pickle.dumps(events)), copy.deepcopy(list(events))):
+        assert again[0].note == "mine"

@@ -232,3 +232,12 @@ def test_names_and_nodes_that_files_use_themselves(tmp_path: Path, name: str) ->
     prof.export(tmp_path / name)
     table = fastprof.load(tmp_path / name)
     assert averages(table) == averages(prof.event_table) and table.unfinished == 0
+
+
+def test_arguments_whose_names_are_taken(tmp_path: Path) -> None:
+    with fastprof.profile() as prof, record_function("x", finished=1, finished_=2):
+        pass
+    for name in ("t.json", "t.pftrace"):
+        prof.export(tmp_path / name)
+        (text,) = (event.metadata_json for event in fastprof.load(tmp_path / name).events())
+        assert json.loads(text) == {"finished_": 1, "finished__": 2}

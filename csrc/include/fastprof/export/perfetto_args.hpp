@@ -2,6 +2,7 @@
 // Writes debug annotations of Perfetto track events: the same typed arguments as in Chrome traces.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -25,9 +26,15 @@ class PerfettoArgs {
       : capture_(capture), frames_(std::move(frame_name)) {
     for (const SiteInfo& site : capture.sites) {
       site_iids_.emplace_back();
-      for (std::string name : site.arg_names) {
-        while (is_reserved(name)) name += '_';  // as in Chrome traces
-        site_iids_.back().push_back(intern(name));
+      for (std::string name : site.arg_names) {  // as in Chrome traces
+        std::vector<size_t>& earlier = site_iids_.back();
+        for (;; name += '_') {
+          const size_t iid = intern(name);
+          if (is_reserved(name) || std::find(earlier.begin(), earlier.end(), iid) != earlier.end())
+            continue;
+          earlier.push_back(iid);
+          break;
+        }
       }
     }
     for (const std::string& name : capture.counter_names) intern(name);
