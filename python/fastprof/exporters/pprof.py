@@ -18,7 +18,7 @@ import numpy as np
 from fastprof.base.atomic_file import atomic_binary
 from fastprof.exporters.range_stacks import DEEPER, sums_below
 from fastprof.model.name_paths import NamePaths, name_paths
-from fastprof.model.sites import Site
+from fastprof.model.sites import SAMPLE_CATEGORIES, Site
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -89,6 +89,8 @@ def pprof_profile(table: EventTable | EventTree) -> bytes:
     for number, name, site in places:
         line = _numbers((1, number + 1), (2, site.line))
         _message(profile, _LOCATION, _numbers((1, number + 1)) + _field(4, 2) + _sized(line))
+        if site.category in SAMPLE_CATEGORIES and site.function:  # readers add the place to the name
+            name = site.function
         function = ((1, number + 1), (2, text(name)), (3, text(name)), (4, text(site.file)))
         _message(profile, _FUNCTION, _numbers(*function, (5, site.line)))
     profile += _numbers((_TIME_NS, table.t0_ns), (_DURATION_NS, max(table.t1_ns - table.t0_ns, 0)))

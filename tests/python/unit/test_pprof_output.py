@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fastprof
 from fastprof.exporters.pprof import pprof_profile
 from fastprof.model.table import EventTable, Site
 
@@ -83,3 +85,10 @@ def test_deep_stacks_are_summed_below_a_level() -> None:
         profile = parsed(pprof_profile(table))
     assert sum(sample.value[0] for sample in profile.sample) == depth
     assert sum(sample.value[1] for sample in profile.sample) == 2 * depth
+
+
+def test_a_sample_has_its_place_once(tmp_path: Path) -> None:
+    sites = [Site("burn (a.py:2)", "sample", "/work/a.py", "burn", 2)]
+    table = EventTable({"start_ns": [0], "end_ns": [1000], "site": [0]}, sites=sites)
+    table.export(tmp_path / "a.pprof")
+    assert list(fastprof.load(tmp_path / "a.pprof").names) == ["burn (a.py:2)"]
