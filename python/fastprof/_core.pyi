@@ -30,8 +30,7 @@ class record_function:
     """A named range: a context manager and a decorator.
 
     Keywords that are numbers (of NumPy, too), booleans, strings, or lists and tuples of these are its arguments;
-    others are left out.
-    """
+    others are left out."""
 
     def __init__(
         self,

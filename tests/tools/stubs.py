@@ -65,7 +65,11 @@ _F = typing.TypeVar("_F", bound=collections.abc.Callable[..., typing.Any])
 
 
 class record_function:
-    """A named range: a context manager and a decorator."""
+    """A named range: a context manager and a decorator.
+
+    Keywords that are numbers (of NumPy, too), booleans, strings, or lists and tuples of these are its arguments;
+    others are left out.
+    """
 
     def __init__(
         self,

@@ -81,8 +81,8 @@ class EventTree:
         """Return the tree of a table, from its own parents if it has them, else from its times.
 
         Captured tables have parents, from the order of begins and ends of their records. For other
-        tables, nest_intervals is applied within threads; where these are plain numbers instead of tracks, as in
-        tables made by hand, within (thread, node_id), as in PyTorch.
+        tables, nest_intervals is applied within threads; in tables without processes, as those made by hand, within
+        (thread, node_id), as in PyTorch.
         hidden: mask of rows to leave out; their children get the next enclosing range as parent.
         """
         unlisted = hidden
@@ -464,7 +464,7 @@ def _nest_rows(table: EventTable, chosen: Array | None) -> Array:
     """Return parents computed from times, for the chosen rows (None: all), within threads; see EventTree.of."""
     thread = table.thread
     group = thread if chosen is None else thread[chosen]
-    if table.has("node_id") and not len(table.tracks):
+    if table.has("node_id") and not any(track.pid > 0 for track in table.tracks):
         node = table.column("node_id") if chosen is None else table.column("node_id")[chosen]
         _, thread_code = np.unique(group, return_inverse=True)
         nodes, node_code = np.unique(node, return_inverse=True)
