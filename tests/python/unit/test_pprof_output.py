@@ -88,7 +88,7 @@ def test_deep_stacks_are_summed_below_a_level() -> None:
 
 
 def test_a_sample_has_its_place_once(tmp_path: Path) -> None:
-    sites = [Site("burn (a.py:2)", "sample", "/work/a.py", "burn", 2)]
+    sites = [Site("burn (a.py:2)", "sample", "/srv/a.py", "burn", 2)]
     table = EventTable({"start_ns": [0], "end_ns": [1000], "site": [0]}, sites=sites)
     table.export(tmp_path / "a.pprof")
     assert list(fastprof.load(tmp_path / "a.pprof").names) == ["burn (a.py:2)"]
