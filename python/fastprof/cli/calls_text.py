@@ -48,11 +48,12 @@ def calls_lines(table: EventTable, options: argparse.Namespace, screen: Screen) 
 
     stats = PythonCallStats(shown_calls(table, options))
     text = stats.table(
-        row_limit=options.row_limit, imports=options.imports, waits=False, max_width=screen.width
+        row_limit=options.row_limit,
+        imports=options.imports,
+        waits=False,
+        max_width=screen.width,
+        all_rows="--row-limit -1",
     )
-    of_python = "row_limit=-1 shows all"
-    if text.endswith(of_python):
-        text = text.removesuffix(of_python) + "--row-limit -1 shows all"
     lines = [screen.line(line) for line in text.split("\n")]
     notes = notes_on_calls(table)
     if screen.width is None:

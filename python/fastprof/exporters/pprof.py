@@ -89,9 +89,8 @@ def pprof_profile(table: EventTable | EventTree) -> bytes:
     for number, name, site in places:
         line = _numbers((1, number + 1), (2, site.line))
         _message(profile, _LOCATION, _numbers((1, number + 1)) + _field(4, 2) + _sized(line))
-        if (
-            site.category in SAMPLE_CATEGORIES and site.function
-        ):  # readers add the place to the name
+        # Names of samples have the place, which readers of pprof add themselves.
+        if site.category in SAMPLE_CATEGORIES and site.function:
             name = site.function
         function = ((1, number + 1), (2, text(name)), (3, text(name)), (4, text(site.file)))
         _message(profile, _FUNCTION, _numbers(*function, (5, site.line)))

@@ -111,9 +111,8 @@ def nesting(tree: EventTree) -> NDArray[np.bool_]:
 
 def _brackets(spans: Any, cuts: int) -> Iterator[tuple[bool, int, int]]:
     open_: list[tuple[int, int]] = []  # (end, frame)
-    rests: list[
-        tuple[int, int, int]
-    ] = []  # (start, -end, frame) of what goes on after the range around it, a heap
+    # A heap of what goes on after the range around it has ended: (start, -end, frame).
+    rests: list[tuple[int, int, int]] = []
     for start, end, frame in _with_rests(iter(spans), rests):
         while open_ and open_[-1][0] <= start:
             at, closed = open_.pop()

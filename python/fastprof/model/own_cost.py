@@ -66,8 +66,7 @@ def without_own_cost(table: EventTable, cost: Mapping[str, Any] | None) -> Event
         before = np.searchsorted(start[listed], start[others], side="right") - 1
         moved = np.where(before >= 0, (start[listed] - shifted)[np.maximum(before, 0)], 0.0)
         new_start[others], new_end[others] = start[others] - moved, end[others] - moved
-        new_start[listed] = shifted
-        new_end[listed] = np.maximum(shifted, stopped)
+        new_start[listed], new_end[listed] = shifted, stopped
     columns = {"start_ns": new_start, "end_ns": new_end}
     return table.with_columns(
         {name: np.rint(each).astype(np.int64) + origin_ns for name, each in columns.items()}

@@ -255,20 +255,22 @@ class FunctionEvent(FormattedTimesMixin):
 
     def __copy__(self) -> FunctionEvent:
         # Not the object of the row: to assign to a copy must not change the list of the original.
-        copied = type(self).__new__(type(self))
-        copied.__setstate__(self.__getstate__())
-        return copied
+        return self._copied()
 
     def unlinked(self) -> FunctionEvent:
         """Return a copy without relatives, for a list that links its events by their times.
 
         What the event gave to rows elsewhere is its own there, unless these are listed as its children.
         """
-        copied = type(self).__new__(type(self))
-        copied.__setstate__(self._state(without=("cpu_parent", "cpu_children")))
+        copied = self._copied(without=("cpu_parent", "cpu_children"))
         copied.cpu_parent, copied.cpu_children = None, []
         if "_away" in copied.__dict__:
-            copied.__dict__["_away"] = (copied._away_us()[0], 0.0)
+            copied._away = (copied._away[0], 0.0)
+        return copied
+
+    def _copied(self, without: tuple[str, ...] = ()) -> FunctionEvent:
+        copied = type(self).__new__(type(self))
+        copied.__setstate__(self._state(without))
         return copied
 
     def __getstate__(self) -> dict[str, Any]:

@@ -259,13 +259,15 @@ class PythonCallStats:
         imports: bool = True,
         waits: bool = True,
         max_width: int | None = None,
+        all_rows: str = "row_limit=-1",
     ) -> str:
         """Return a text table, like cProfile's.
 
         row_limit: -1 for all rows. imports, waits: list imports, and calls that wait for a
         thread or for events, too. max_width: characters per line; None: any. Paths are
         relative to the working folder or to the folder of installed packages; places that are too long are cut in
-        their middle. sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
+        their middle. all_rows: what shows all rows, for the line that says how many are left out. sort_by: own_ns,
+        cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
         """
         if sort_by not in _SORT_KEYS:
             raise errors.ValueError(
@@ -298,7 +300,7 @@ class PythonCallStats:
             padded = [text.rjust(width) for text, width in zip(numbers, widths, strict=True)]
             lines.append(f"{' '.join(padded)}  {cut}")
         if len(shown) < len(rows):
-            lines.append(f"{len(rows) - len(shown)} more; row_limit=-1 shows all")
+            lines.append(f"{len(rows) - len(shown)} more; {all_rows} shows all")
         return "\n".join(lines)
 
 

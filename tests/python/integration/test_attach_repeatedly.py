@@ -92,7 +92,7 @@ def asked(code: str) -> Iterator[tuple[int, list[bytes], list[float]]]:
 
     def ask(port: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-        waits = [connected.wait]
+        is_first = True
         while not ends.is_set():
             begin_s = time.monotonic()
             try:
@@ -102,10 +102,9 @@ def asked(code: str) -> Iterator[tuple[int, list[bytes], list[float]]]:
                 answers.append(repr(error).encode())
                 connection.close()
             took_s.append(time.monotonic() - begin_s)
-            while (
-                waits
-            ):  # each has its socket, and its thread of the server, before these are counted
-                waits.pop()()
+            if is_first:  # before sockets and threads are counted, each client has its own
+                connected.wait()
+            is_first = False
             time.sleep(0.01)
         connection.close()
 
